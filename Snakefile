@@ -6,7 +6,8 @@ from snakemake.utils import min_version, validate
 min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
-from replication.runs.config_check import check, read_yaml
+from replication.runs.config_check import check
+from replication.runs.registry import read_yaml
 from replication.runs.settings import DEFAULTS, MINIATURE, merge, prefer_own
 
 own_settings = merge(config)  # before the defaults: those of --configfile and --config

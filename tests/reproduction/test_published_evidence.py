@@ -15,8 +15,8 @@ from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.figures.render import save
 from replication.report.tables.render import render
-from replication.runs.outputs import CLAIMS, FIGURES, TABLES
-from replication.runs.record import RUNS, digest, records_of
+from replication.runs.registry import CLAIMS, FIGURES, TABLES
+from replication.runs.run import RUNS, digest, records_of
 from support.published import EXPECTED, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 

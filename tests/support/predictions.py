@@ -12,9 +12,7 @@ from replication.experiments.predictions import Samples, fold_of, save_predictio
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.comparisons import compare_models
 from replication.report.verify import measure
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
+from replication.runs.run import COLUMNS, RunId, gather
 
 TEMPERATURE = 0.4
 

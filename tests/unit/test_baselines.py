@@ -21,7 +21,7 @@ from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess
 from replication.models.row_classifiers import Constant, GradientBoosting, LogisticRegression, class_sample
 from replication.models.run import training_settings
 from replication.models.student_t_mixture import StudentTMixture, fit_student_t_mixture
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.training import SETTINGS
 
 Floats = NDArray[np.float64]

@@ -19,8 +19,8 @@ from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, min
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records, by_setting
 from replication.report.statistics import Interval
-from replication.runs.columns import COLUMNS
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.run import COLUMNS
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
 from support.repository import PRINTED
 

@@ -17,7 +17,7 @@ from replication.experiments import complexity
 from replication.experiments.complexity import SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 from replication.runs.settings import merge
 from support.repository import REAL
 

@@ -11,7 +11,7 @@ from replication.datasets.prepared import Prepared
 from replication.models.base import create, draw_shift
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import merge
 from support.repository import REAL
 

@@ -18,7 +18,7 @@ from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.datasets.splits import group_split
 from replication.models.splits import splits_of
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.loopback import entry
 from support.repository import SOURCES
 

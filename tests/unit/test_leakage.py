@@ -17,7 +17,7 @@ from replication.datasets.prepared import Prepared
 from replication.datasets.splits import group_split, patient_folds, stratified_validation
 from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
 from replication.models.splits import splits_of
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import dataset_settings
 from support.repository import REAL
 

@@ -18,7 +18,7 @@ from replication.experiments.predictions import (
 )
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import binary_metrics, multiclass_metrics
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 
 THRESHOLDS = (0.02, 0.1)

@@ -11,9 +11,8 @@ import pytest
 from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
-from replication.runs.identity import RunId
-from replication.runs.outputs import CLAIMS
-from replication.runs.record import Recorder, commit, digest, read_records, records_of, write_records
+from replication.runs.registry import CLAIMS
+from replication.runs.run import Recorder, RunId, commit, digest, read_records, records_of, write_records
 from support.published import PUBLISHED, copy_evidence, evidence_for
 from support.repository import REPOSITORY
 

@@ -14,9 +14,8 @@ from replication.experiments.predictions import add_runs
 from replication.report.figures.render import render
 from replication.report.patients import is_open, withheld
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
-from replication.runs.identity import RunId
 from replication.runs.outputs import published_models
-from replication.runs.record import EVALUATIONS, RUNS, records_of, write_records
+from replication.runs.run import EVALUATIONS, RUNS, RunId, records_of, write_records
 from replication.runs.settings import load_settings, runs_of_study
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for

@@ -30,8 +30,7 @@ from replication.models.run import Run
 from replication.models.splits import drawn_rows
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
-from replication.runs.identity import RunId
-from replication.runs.record import checksums
+from replication.runs.run import RunId, checksums
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 

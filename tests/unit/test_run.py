@@ -17,7 +17,7 @@ from replication.models.batches import NO_AUGMENTATION
 from replication.models.embedding import further_views
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 

@@ -10,16 +10,8 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
-from replication.runs.config_check import read_yaml
-from replication.runs.models import MODELS
-from replication.runs.settings import (
-    cell_settings,
-    cells,
-    dataset_settings,
-    effective_settings,
-    load_settings,
-    select,
-)
+from replication.runs.registry import MODELS, read_yaml
+from replication.runs.settings import cell_settings, cells, dataset_settings, effective_settings, load_settings, select
 from support.repository import REAL, REPOSITORY
 
 

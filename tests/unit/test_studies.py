@@ -24,8 +24,8 @@ from replication.models.base import create
 from replication.models.batches import NO_AUGMENTATION
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.identity import RunId
-from replication.runs.models import MODELS, fitted_on
+from replication.runs.registry import MODELS, fitted_on
+from replication.runs.run import RunId
 from replication.runs.settings import merge
 from support.repository import REAL
 from support.training import SETTINGS

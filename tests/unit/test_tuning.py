@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from replication.report.tables.setup import best_trials, trials_frame
-from replication.runs.record import RUNS, read_records, write_records
+from replication.runs.registry import PREFIX
+from replication.runs.run import RUNS, read_records, write_records
 from replication.runs.settings import (
     cell_settings,
     cells,
@@ -15,8 +16,9 @@ from replication.runs.settings import (
     merge,
     model_settings,
     runs_of_study,
+    trial_settings,
+    trials,
 )
-from replication.runs.tuning import PREFIX, trial_settings, trials
 from support.published import change, copy_evidence, sources_for
 from support.repository import REAL, REPOSITORY
 

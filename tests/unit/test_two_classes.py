@@ -24,10 +24,7 @@ from replication.models.embedding import embed_splits
 from replication.models.run import Run
 from replication.report.evidence import Evidence
 from replication.report.verify import recompute
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
-from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.run import COLUMNS, SAMPLES, RunId, gather, predictions_of
 from replication.runs.settings import merge
 from support.repository import REAL, SOURCES
 

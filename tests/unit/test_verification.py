@@ -20,7 +20,7 @@ from replication.report.verify import (
     of_table,
     summary,
 )
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence
 

@@ -2,14 +2,11 @@
 from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
-from replication.runs import controls, gather, outputs, settings as run_settings
-from replication.runs.identity import RunId
-from replication.runs.jobs import remove_finished_checkpoints
-from replication.runs.models import CLAI, EMBEDDING, MODELS, fitted_on
-from replication.runs.record import file_digest
-from replication.runs.tuning import tuning_studies
+from replication.runs import outputs, registry, settings as run_settings
+from replication.runs.registry import CLAI, EMBEDDING, MODELS, fitted_on
+from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
 
-config["studies"] |= tuning_studies(config)
+config["studies"] |= run_settings.tuning_studies(config)
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
@@ -23,11 +20,11 @@ wildcard_constraints:
     study="|".join(config["studies"]),
     name="|".join([*config["datasets"], *config["studies"]]),
     model="|".join(MODELS),
-    embedding="|".join(controls.EMBEDDINGS),
+    embedding="|".join(registry.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    table="|".join(outputs.of_kind("table", config)),
-    figure="|".join(outputs.of_kind("figure", config)),
+    table="|".join(outputs.outputs_of_kind("table", config)),
+    figure="|".join(outputs.outputs_of_kind("figure", config)),
 
 
 def library(*folders):
@@ -56,7 +53,7 @@ def settings_of(wildcards, model=None):
 def model_of(wildcards):
     """The model of the wildcards, of their embedding or of their cell."""
     if "embedding" in wildcards.keys():
-        return controls.EMBEDDINGS[wildcards.embedding].model
+        return registry.EMBEDDINGS[wildcards.embedding].model
     return wildcards.get("model") or settings_of(wildcards)["model"]
 
 
@@ -106,7 +103,7 @@ def files_of_runs(name, *models, first=False):
 
 def files_behind(name, file):
     """The files of single runs behind a gathered file of evidence."""
-    return [f"<results>/{path}" for path in gather.files_behind(config, name, file)]
+    return [f"<results>/{path}" for path in outputs.files_behind(config, name, file)]
 
 
 def file_of_first_run(name):
@@ -133,7 +130,7 @@ def prepared_of(wildcards):
 
 
 def name_of(wildcards):
-    return wildcards.get("table") or wildcards.get("figure", outputs.CLAIMS)
+    return wildcards.get("table") or wildcards.get("figure", registry.CLAIMS)
 
 
 def root_of(wildcards):

@@ -32,8 +32,8 @@ rule compare_untrained:
         prepared="<results>/{dataset}/prepared/dataset.json",
         library=EVALUATION,
     output:
-        untrained=f"<results>/{{dataset}}/{controls.UNTRAINED}/{{run}}/similarity.csv",
-        inputs=f"<results>/{{dataset}}/{controls.INPUTS}/{{run}}/similarity.csv",
+        untrained=f"<results>/{{dataset}}/{registry.UNTRAINED}/{{run}}/similarity.csv",
+        inputs=f"<results>/{{dataset}}/{registry.INPUTS}/{{run}}/similarity.csv",
     log:
         "<logs>/{dataset}/compare_untrained/{run}.log",
     conda:

@@ -12,11 +12,11 @@ rule gather_table:
     log:
         "<logs>/{name}/gather_{table}.log",
     wildcard_constraints:
-        table="|".join(gather.TABLES),
+        table="|".join(outputs.GATHERED),
     conda:
         "../../envs/environment.yaml"
     params:
-        of_study=lambda wildcards: wildcards.name in config["studies"],
+        study=lambda wildcards: wildcards.name in config["studies"],
     message:
         "Gather {wildcards.table} of all runs of {wildcards.name}."
     script:
@@ -81,8 +81,8 @@ rule trace_signals:
         prepared="<results>/{dataset}/prepared/dataset.json",
         embedded=files_of_runs("embedded.safetensors", *CLAI),
         latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
-        controls=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "latent.csv"),
-        areas=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "areas.csv"),
+        controls=lambda wildcards: of_runs(outputs.signal_runs(config, wildcards.dataset), "latent.csv"),
+        areas=lambda wildcards: of_runs(outputs.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:
         signals="<results>/{dataset}/evidence/signals.csv",
@@ -183,7 +183,7 @@ rule pack_model:
     log:
         "<logs>/{dataset}/models/{model}/pack_model.log",
     wildcard_constraints:
-        model="|".join(outputs.PUBLISHED_MODELS),
+        model="|".join(registry.PUBLISHED_MODELS),
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
@@ -199,7 +199,7 @@ rule pack_model:
 rule picture_votes:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        record=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.json",
+        record=f"<results>/{{dataset}}/models/{registry.PICTURED_MODEL}/model.json",
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/votes.csv.gz",
@@ -217,10 +217,10 @@ rule check_theory:
     input:
         library=EVALUATION,
     output:
-        found=f"<results>/{outputs.THEORY}/evidence/theory.csv",
-        records=f"<results>/{outputs.THEORY}/evidence/runs.jsonl",
+        found=f"<results>/{registry.THEORY}/evidence/theory.csv",
+        records=f"<results>/{registry.THEORY}/evidence/runs.jsonl",
     log:
-        f"<logs>/{outputs.THEORY}/check_theory.log",
+        f"<logs>/{registry.THEORY}/check_theory.log",
     conda:
         "../../envs/environment.yaml"
     params:
@@ -241,12 +241,12 @@ rule measure_complexity:
             "src/replication/metrics/passes.py",
         ],
     output:
-        measured=f"<results>/{outputs.BENCHMARK}/{{part}}.csv",
-        record=f"<results>/{outputs.BENCHMARK}/{{part}}.json",
+        measured=f"<results>/{registry.BENCHMARK}/{{part}}.csv",
+        record=f"<results>/{registry.BENCHMARK}/{{part}}.json",
     log:
-        f"<logs>/{outputs.BENCHMARK}/measure_complexity_{{part}}.log",
+        f"<logs>/{registry.BENCHMARK}/measure_complexity_{{part}}.log",
     wildcard_constraints:
-        part="|".join(outputs.BENCHMARK_PARTS),
+        part="|".join(registry.BENCHMARK_PARTS),
     conda:
         "../../envs/environment.yaml"
     threads: config["threads"] if config["miniature"] else 1024
@@ -262,15 +262,15 @@ rule measure_complexity:
 
 rule gather_complexity:
     input:
-        measured=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.csv", part=outputs.BENCHMARK_PARTS),
-        records=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.json", part=outputs.BENCHMARK_PARTS),
+        measured=expand(f"<results>/{registry.BENCHMARK}/{{part}}.csv", part=registry.BENCHMARK_PARTS),
+        records=expand(f"<results>/{registry.BENCHMARK}/{{part}}.json", part=registry.BENCHMARK_PARTS),
         library=DATA,
     output:
-        measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
-        records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
-        description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
+        measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
+        records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",
+        description=f"<results>/{registry.BENCHMARK}/evidence/dataset.json",
     log:
-        f"<logs>/{outputs.BENCHMARK}/gather_complexity.log",
+        f"<logs>/{registry.BENCHMARK}/gather_complexity.log",
     conda:
         "../../envs/environment.yaml"
     params:

@@ -56,7 +56,7 @@ rule evaluate:
         gpu=1,
     params:
         settings=read_by_model(),
-        parts=lambda wildcards: controls.parts_of(config, RunId.parse("/".join(wildcards))),
+        parts=lambda wildcards: outputs.control_parts(config, RunId.parse("/".join(wildcards))),
     message:
         "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:

@@ -2,7 +2,7 @@
 # models. Requires evidence with predictions and the outputs rendered from it; leaves <report>/verify.csv.
 
 # Tracked outputs are compared as they are; others are rendered first.
-VERIFIED = outputs.files_of_outputs("<figures>", [*outputs.VERIFIED_TABLES, outputs.CLAIMS])
+VERIFIED = outputs.files_of_outputs("<figures>", [*registry.VERIFIED_TABLES, registry.CLAIMS])
 TRACKED = [
     file.replace("<figures>", "paper_figures/mini" if config["miniature"] else "paper_figures") for file in VERIFIED
 ]
@@ -19,7 +19,7 @@ rule verify_dataset:
     log:
         "<logs>/verify_dataset/{dataset}.log",
     wildcard_constraints:
-        dataset="|".join(outputs.PREDICTED),
+        dataset="|".join(name for name, entry in config["datasets"].items() if entry.get("predictions")),
     conda:
         "../../envs/environment.yaml"
     params:
@@ -62,7 +62,7 @@ rule compare_published:
         models=lambda wildcards: expand("<report>/verify/{name}/models.csv", name=outputs.modelled(EVIDENCE, config)),
         outputs=[] if EVIDENCE.endswith("published") else VERIFIED,
         evidence=evidence_of,
-        captions=[f"workflow/report/{name}.rst" for name in outputs.VERIFIED_TABLES],
+        captions=[f"workflow/report/{name}.rst" for name in registry.VERIFIED_TABLES],
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
         library=[*RENDERING, *EVALUATION],
@@ -80,7 +80,7 @@ rule compare_published:
         contents=lambda wildcards: file_digest([file for file in TRACKED if Path(file).exists()]),
         datasets={
             name: outputs.descriptions(outputs.evidence_behind(name, config), config)
-            for name in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)
+            for name in (*registry.VERIFIED_TABLES, registry.CLAIMS)
         },
     message:
         "Compare tables and verdicts with those computed here."

@@ -5,7 +5,7 @@ from pathlib import Path
 from replication.datasets import prepared
 from replication.experiments.predictions import by_model, read_runs, samples_of
 from replication.metrics.comparisons import compare_models
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 # The epochs of a sleeper resemble each other; images stand for themselves.

@@ -12,8 +12,8 @@ from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
 from replication.report.verify import of_claims, of_table
-from replication.runs.jobs import start_job
-from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
+from replication.runs.registry import CLAIMS, VERIFIED_TABLES
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params = snakemake.input, snakemake.params

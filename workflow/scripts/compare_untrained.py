@@ -4,8 +4,7 @@ from replication.experiments.embeddings import open_view
 from replication.experiments.evaluation import class_similarity
 from replication.models.embedding import embed
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 for name, path in snakemake.output.items():

@@ -7,8 +7,8 @@ from replication.report.captions import csv_text, sidecar
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
 from replication.report.printed_values import read_values
-from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

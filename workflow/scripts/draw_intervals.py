@@ -5,7 +5,7 @@ from pathlib import Path
 from replication.datasets import prepared
 from replication.experiments.predictions import folds_of, read_runs, samples_of
 from replication.metrics.bootstrap import patient_intervals
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -5,8 +5,7 @@ import numpy as np
 from replication.experiments.evaluation import measure
 from replication.models.embedding import save_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 output = snakemake.output

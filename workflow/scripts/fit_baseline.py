@@ -6,9 +6,8 @@ from replication.experiments.evaluation import evaluate
 from replication.models.base import create, embedded_splits
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output

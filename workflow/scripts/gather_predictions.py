@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from replication.experiments.predictions import read_runs, save_predictions
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 save_predictions(Path(snakemake.output[0]), read_runs(snakemake.input.predictions))

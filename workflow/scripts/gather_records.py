@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from replication.runs.jobs import start_job
-from replication.runs.record import write_records
+from replication.runs.run import start_job, write_records
 
 start_job(snakemake.log[0])
 path = Path(snakemake.output[0])

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from replication.runs.gather import gather_files
-from replication.runs.jobs import start_job
+from replication.runs.run import gather_files, start_job
 
 start_job(snakemake.log[0])
 path = Path(snakemake.output[0])
-gather_files(snakemake.input.tables, path.name, snakemake.params.of_study).to_csv(path, index=False)
+gather_files(snakemake.input.tables, path.name, snakemake.params.study).to_csv(path, index=False)

@@ -12,8 +12,7 @@ from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 given, params = snakemake.input, snakemake.params

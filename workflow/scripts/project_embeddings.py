@@ -8,9 +8,7 @@ from replication.experiments.projections import stages, tsne
 from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import COLUMNS, RunId, start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output

@@ -7,8 +7,8 @@ from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

@@ -6,8 +6,7 @@ from replication.experiments.studies import run_cell
 from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

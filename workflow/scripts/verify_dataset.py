@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.report.evidence import Evidence
 from replication.report.verify import of_dataset
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 files = [*snakemake.input.evidence, *snakemake.input.predictions]

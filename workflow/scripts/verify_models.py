@@ -9,8 +9,7 @@ from replication.experiments.published import evaluate, keeps_weights
 from replication.models.run import choose_device, choose_precision
 from replication.report.evidence import Evidence
 from replication.report.verify import of_model
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)

@@ -35,9 +35,7 @@ from clailearn.trainer import precision_context
 from replication.metrics.passes import trunk_passes
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
-from replication.runs.columns import COLUMNS
-from replication.runs.jobs import use_threads
-from replication.runs.record import peak_gpu_memory, peak_memory
+from replication.runs.run import COLUMNS, peak_gpu_memory, peak_memory, use_threads
 
 Row = tuple[str, str, str, int, str, float]
 SCHEDULES = ("printed", "sequential", "joint")

@@ -35,7 +35,7 @@ from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -85,7 +85,7 @@ class Measured(NamedTuple):
 
 
 def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
-    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`controls.parts_of`)."""
+    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`runs.outputs.control_parts`)."""
     model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
     process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
     controls = {

@@ -15,8 +15,7 @@ from replication.metrics.segments import segments
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
+from replication.runs.run import COLUMNS, RunId
 
 Floats = NDArray[np.floating[Any]]
 AROUND_ONSET, FEWEST_STAYS = (-24, 9), 20

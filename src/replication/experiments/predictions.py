@@ -31,7 +31,7 @@ from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.metrics.bootstrap import Calibration, Fold, Predictions
 from replication.metrics.challenge_utility import hourly_utility
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
 BITS = 17

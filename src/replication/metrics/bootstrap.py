@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from replication.metrics.challenge_utility import HourlyUtility, utility_parts
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 
 Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")

@@ -26,7 +26,7 @@ from scipy.special import stdtr, stdtrit
 
 from replication.metrics.bootstrap import DRAWS, LEVEL, Predictions, Ranked, in_parts
 from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 
 Floats = NDArray[np.float64]
 METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")

@@ -18,9 +18,7 @@ from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
 from replication.models.batches import Splits
 from replication.models.splits import splits_of
-from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
-from replication.runs.record import Recorder, digest, file_digest
+from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
 
 logger = logging.getLogger("replication")
 

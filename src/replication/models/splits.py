@@ -13,7 +13,7 @@ from replication.datasets.hourly_inputs import hourly_inputs
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.splits import DEVELOPMENT, draw_patients
 from replication.models.batches import Images, Recordings, Signals, Splits
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 
 Rows = NDArray[np.bool_]
 

@@ -10,8 +10,7 @@ from replication.report.evidence import Evidence
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.tables.layout import Sources, cells, number
 from replication.report.tables.paper import table1_frame, table3_frame
-from replication.runs.models import CLAI
-from replication.runs.outputs import TABLES, WHOLE_COHORTS
+from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
 
 README_TABLES = (
     (table1_frame, TABLES["table1"]["names"], "accuracy roc_auc", " (%)"),

@@ -9,8 +9,7 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from replication.report.evidence import run_name
-from replication.runs.identity import RunId
-from replication.runs.record import RUNS, records_of
+from replication.runs.run import RUNS, RunId, records_of
 
 KEYS = ("dataset", "model", "seed", "fold")
 """Columns of an output's CSV that say which runs its rows rest on."""

@@ -23,19 +23,21 @@ from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
 from replication.report.verify import recompute
-from replication.runs.gather import describe, gather_files
-from replication.runs.identity import RunId
-from replication.runs.outputs import (
-    BENCHMARK,
+from replication.runs.outputs import evidence_files, prediction_files, published_models
+from replication.runs.registry import BENCHMARK, THEORY
+from replication.runs.run import (
     DESCRIPTION,
+    EVALUATIONS,
+    RUNS,
     SAMPLES,
-    THEORY,
-    evidence_files,
-    prediction_files,
+    RunId,
+    describe,
+    gather_files,
     predictions_of,
-    published_models,
+    read_records,
+    records_of,
+    write_records,
 )
-from replication.runs.record import EVALUATIONS, RUNS, read_records, records_of, write_records
 from replication.runs.settings import data_of, runs_of_study, training_samples
 
 LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
@@ -108,7 +110,7 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
         )
     folder.mkdir(parents=True)
     for file in ("metrics.csv", "history.csv"):
-        gather_files([run / file for run in finished], file, of_study=True).to_csv(folder / file, index=False)
+        gather_files([run / file for run in finished], file, study=True).to_csv(folder / file, index=False)
     write_records(folder / RUNS, [json.loads((run / "run.json").read_text()) for run in finished])
     prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION
     (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)))

@@ -22,10 +22,8 @@ from replication.report.claims.page import verdict_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.tables.supplement import FURTHER_METRICS
-from replication.runs import columns
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
-from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.run import COLUMNS as FILES
+from replication.runs.run import SAMPLES, RunId, gather, predictions_of
 
 COLUMNS = ["source", "name", "published", "here", "agreement"]
 """Where a number stands, such as `table1` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
@@ -83,7 +81,7 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
         rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.cell in voting else ("", "")
         rows = {"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())}
         tables[str(run)] = pd.DataFrame(rows)
-    found = {"metrics.csv": gather(tables, columns.COLUMNS["metrics.csv"])}
+    found = {"metrics.csv": gather(tables, FILES["metrics.csv"])}
     if samples.fold is None:
         return found | _comparisons(evidence.frame(dataset, "comparisons.csv"), samples, runs)
     return found | _of_patients(evidence.frame(dataset, "intervals.csv"), folds_of(samples, runs, before))
@@ -180,7 +178,7 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
         keys, values = ([name for name in names if name in frame] for names in (KEYS, VALUES))
         found.append(numbers_of(f"{dataset}/{file}", tracked, frame, keys, values))
     whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))
-    return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}
+    return pd.concat(found), {**here, "metrics.csv": whole[FILES["metrics.csv"]]}
 
 
 def of_table(name: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Collection[str]) -> pd.DataFrame:

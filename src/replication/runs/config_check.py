@@ -7,55 +7,19 @@ file nor that `--config` brings the numbers within a list, and `null`, as text. 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from clailearn.errors import InputError
-from replication.runs.models import MODELS, fitted_on
-from replication.runs.tuning import PREFIX, corners
+from replication.runs.registry import MODELS, PREFIX, REPOSITORY, fitted_on, read_yaml
 
-_ROOT = Path(__file__).parents[3]
 SCHEMA = "workflow/config/schema.yaml"
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Refuses a key that stands twice, and numbers that YAML reads in base 8 or 60."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        places = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        keys = [self.construct_object(key, deep=True) for key in places]
-        for key, place in zip(keys, places, strict=True):
-            if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=place.start_mark)
-        return super().construct_mapping(node, deep)
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        number = super().construct_yaml_int(node)
-        if re.match(r"[-+]?0\d|.*:", node.value):
-            problem = f"YAML reads {node.value} as {number}: put a name in quotes, and write a number without 0 before it or :"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        return number
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
-
-
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Return the settings in a YAML file; raise InputError for one that is missing, damaged, or has a key twice."""
-    try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
-    except Exception as error:  # An invalid date, or bytes of another encoding, raise errors that are not YAML's.
-        raise InputError(f"{path}: {error}; expected settings as YAML in UTF-8. Correct the file or its path") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
-    return content
 
 
 def check(config: dict[str, Any]) -> None:
     """Turn text that `--config` brought into the values that it stands for, in place, and refuse all wrong settings at once."""
-    schema = _with_names(read_yaml(_ROOT / SCHEMA), config)
+    schema = _with_names(read_yaml(REPOSITORY / SCHEMA), config)
     validator = _validator(schema)
     _unquote(config, [error.absolute_path for error in validator.iter_errors(config)])
     problems = [_message(error) for error in validator.iter_errors(config)]
@@ -78,7 +42,9 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema with the names that the registry, the sources' modules and the configuration itself define."""
-    modules = [path for path in (_ROOT / "src/replication/datasets").rglob("*.py") if "\nEXPECTS" in path.read_text()]
+    modules = [
+        path for path in (REPOSITORY / "src/replication/datasets").rglob("*.py") if "\nEXPECTS" in path.read_text()
+    ]
     sources = [path.parent.name if path.stem == "__init__" else path.stem for path in modules]
     names: dict[str, Any] = {"model": MODELS, "source": sorted(sources)}
     blocks = {"dataset": "datasets", "variant": "variants", "tuning": "tuning", "study": "studies"}
@@ -159,3 +125,22 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
             most = math.prod(len(entry["choice"]) if "choice" in entry else math.inf for entry in space.values())
             if most < tuning["trials"] - 1:  # the first trial has none of them
                 yield f"tuning.{name}.spaces.{model}: found {most} combinations, too few for {tuning['trials']} trials"
+
+
+def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return settings, in their blocks, that together have each choice and each end of a range."""
+    values = {setting: next(iter(entry.values())) for setting, entry in space.items()}
+    most = max(map(len, values.values()))
+    return [nested({setting: own[min(n, len(own) - 1)] for setting, own in values.items()}) for n in range(most)]
+
+
+def nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted settings in their blocks."""
+    result: dict[str, Any] = {}
+    for key, value in sorted(dotted.items()):
+        *blocks, last = key.split(".")
+        target = result
+        for block in blocks:
+            target = target.setdefault(block, {})
+        target[last] = value
+    return result

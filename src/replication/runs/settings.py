@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from clailearn.errors import InputError
-from replication.runs.config_check import check, read_yaml
-from replication.runs.identity import RunId
-from replication.runs.models import MODELS
-from replication.runs.tuning import trial_settings, tuned_models, tuning_studies
+from replication.runs.config_check import check, nested
+from replication.runs.registry import MODELS, PREFIX, read_yaml
+from replication.runs.run import RunId
 
 DEFAULTS = (
     "config.yaml",
@@ -29,9 +28,10 @@ MINIATURE = "workflow/config/mini.yaml"
 BENCHMARK_DATASET = "cifar10"
 """The dataset whose settings of encoder and training are measured."""
 
+_DIGITS = 2
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
 _NOT_OF_PREPARATION = (
-    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
+    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels", "predictions",
 )  # fmt: skip
 
 
@@ -146,6 +146,73 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     own = merge({"model": "clai-m"}, *variants)
     tuned = tuned_models(settings, entry["dataset"]).get(own["model"], {}) if entry.get("tuned") else {}
     return merge(study_settings(settings, study, tuned), own)
+
+
+# Tunings: for each model of a dataset the same number of trials, drawn from a stated space, as the cells of a study
+
+
+def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> list[dict[str, Any]]:
+    """Return the settings of each trial, in their blocks; those of the first are empty.
+
+    space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` and `choice: values`.
+    Numbers of the first two are rounded to two significant digits, and to whole numbers where both ends are whole.
+
+    >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
+    [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
+    """
+    # The imports are slow, and most of what reads the settings draws nothing.
+    from scipy import stats
+    from sklearn.model_selection import ParameterSampler
+
+    continuous = {"loguniform": stats.loguniform, "uniform": lambda low, high: stats.uniform(low, high - low)}
+    distributions = {}
+    for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
+        # Values may be lists, which an array of choices would take apart: their places are drawn.
+        distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
+    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
+    return [{}, *(nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
+
+
+def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
+    if "choice" in distribution:
+        return distribution["choice"][int(drawn)]
+    (ends,) = distribution.values()
+    number = float(f"{float(drawn):.{_DIGITS}g}")
+    return round(number) if all(isinstance(end, int) for end in ends) else number
+
+
+def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the studies that the tunings are, by name; `tuning` is its key, `trials` the model and number of each cell."""
+    studies = {}
+    for name, tuning in settings["tuning"].items():
+        dataset, numbers = tuning.get("dataset", name), range(tuning["trials"])
+        of_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
+        studies[f"{PREFIX}{name}"] = {
+            "dataset": dataset,
+            "tuning": name,
+            **{key: tuning[key] for key in ("scored_on", "seeds", "overrides")},
+            "folds": [0] if of_folds else [None],
+            "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
+            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
+        }
+    return studies
+
+
+def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
+    """Return the model of a trial and, in their blocks, the settings that it draws."""
+    entry = settings["studies"][study]
+    model, number = entry["trials"][cell]
+    tuning = settings["tuning"][entry["tuning"]]
+    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
+
+
+def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the settings that the trials of a dataset chose, by model."""
+    tuned: Mapping[str, Any] = settings["tuned"] or {}
+    return tuned.get(dataset, {})
+
+
+# Runs
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:

@@ -8,7 +8,7 @@ from replication.report.claims.hypothesis import ANY, NOT_LESS, Hypothesis, deci
 from replication.report.claims.sources import KERNELS, of_vote
 from replication.report.evidence import by_setting
 from replication.report.statistics import gap
-from replication.runs.outputs import BENCHMARK
+from replication.runs.registry import BENCHMARK
 
 CONVERGENCE = ("turns-images", "convergence")
 """Studies of both schedules, with targets zero."""

@@ -14,7 +14,7 @@ from replication.report.claims import complexity, multiclass, sepsis, theory, tr
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
 
 TARGETS = CLAIM_TEXTS["targets"]
 JUDGES: dict[str, Callable[[Finding], None]] = {

@@ -12,8 +12,7 @@ from replication.report.claims.hypothesis import LESS, MORE, Hypothesis, Outcome
 from replication.report.claims.sources import KERNELS, M_MINUS_C, MULTICLASS, TARGETS, multiclass_sources, of_vote
 from replication.report.printed_values import printed_value
 from replication.report.statistics import FEWEST, Interval, gap, interval, minus_printed, over_samples, values
-from replication.runs.controls import COMPARED, EMBEDDINGS
-from replication.runs.models import MODELS
+from replication.runs.registry import COMPARED, EMBEDDINGS, MODELS
 
 SIGNIFICANCE = 0.05
 SAME_SETTINGS = {

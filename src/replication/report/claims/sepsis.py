@@ -15,8 +15,7 @@ from replication.report.evidence import PRINTED_LOSS
 from replication.report.labels import model_title
 from replication.report.printed_values import printed_value
 from replication.report.statistics import gap, values
-from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import MODELS
+from replication.runs.registry import EMBEDDINGS, MODELS
 
 SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
 MIXTURE, CONSTANT = "student-t-mixture", "constant"

@@ -7,8 +7,7 @@ from replication.report.claims.hypothesis import ANY, MORE, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, MULTICLASS, TARGETS, multiclass_sources, of_vote
 from replication.report.evidence import by_setting
 from replication.report.statistics import gap, replicates, values
-from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import MODELS
+from replication.runs.registry import EMBEDDINGS, MODELS
 
 CHECKS, CHECKED = "theory", "simulated classes"
 AGREEMENT = 0.99

@@ -14,7 +14,7 @@ from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.figures import complexity, paper, supplement_accuracy, verdicts
 from replication.report.figures.style import THEME, Drawn, not_run
-from replication.runs.outputs import OF_CLAIMS
+from replication.runs.registry import CLAIMS_FIGURE
 
 
 class Drawing(NamedTuple):
@@ -40,7 +40,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS2": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
     "supplement/figureS3": Drawing(complexity.computation, complexity.COMPUTATION_COLUMNS, takes="printed"),
     "supplement/figureS4": Drawing(complexity.time_and_memory, complexity.GROWTH_COLUMNS),
-    OF_CLAIMS: Drawing(verdicts.verdicts, verdicts.VERDICT_COLUMNS, takes="claims"),
+    CLAIMS_FIGURE: Drawing(verdicts.verdicts, verdicts.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
-from replication.runs.columns import COLUMNS as FILES
+from replication.runs.run import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
 MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}

@@ -16,7 +16,7 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, in_order
 from replication.report.statistics import interval, replicates, spread
-from replication.runs.models import CLAI
+from replication.runs.registry import CLAI
 
 HEADER = "% Needs \\usepackage{booktabs}, {graphicx}, {longtable} and {xcolor}. Generated: edit nothing here.\n"
 ROWS_OF_A_PAGE = 46

@@ -13,7 +13,7 @@ from replication.report.printed_values import printed_value
 from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import Block, Sources
-from replication.runs.models import CLAI
+from replication.runs.registry import CLAI
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),

@@ -12,7 +12,7 @@ from replication.report.labels import METRICS, Metric, chosen, in_order, model_t
 from replication.report.statistics import over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import Sources
-from replication.runs.tuning import PREFIX
+from replication.runs.registry import PREFIX
 
 STATED = {
     "Samples": "images",

@@ -13,7 +13,7 @@ from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
 from replication.report.tables.layout import Block, Sources
 from replication.report.tables.paper import PAIRS, TABLE1_MODELS, with_printed
-from replication.runs.models import CLAI
+from replication.runs.registry import CLAI
 
 FURTHER_METRICS = chosen("macro_f1 kappa log_loss brier_scaled aurc")
 SHIFT_METRICS = chosen("validation_accuracy accuracy shift roc_auc")
