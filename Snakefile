@@ -8,7 +8,7 @@ sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository,
 
 from replication.runs.config_check import check
 from replication.runs.registry import read_yaml
-from replication.runs.settings import DEFAULTS, MINIATURE, merge, prefer_own
+from replication.runs.settings import DEFAULTS, MINIATURE, merge
 
 own_settings = merge(config)  # before the defaults: those of --configfile and --config
 
@@ -23,10 +23,10 @@ for file in workflow.configfiles:
 config.update(merge(*map(read_yaml, DEFAULTS), config))  # in the order of the defaults, which rows of tables have
 miniature = read_yaml(MINIATURE)
 mini_config = merge(config, miniature)
-check(config)
-check(mini_config)
+check(config, own_settings)
+check(mini_config, {})
 validate(config, "workflow/config/schema.yaml")
-prefer_own(config, own_settings)
+config["own"], mini_config["own"] = own_settings, {}  # they win over what trials chose, but not in the miniature
 
 
 report: "workflow/report/workflow.rst"

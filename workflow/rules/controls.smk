@@ -3,6 +3,11 @@
 # <results>/{dataset}/evidence/.
 
 
+def objective_model(wildcards):
+    """The model whose network and settings an embedding has."""
+    return registry.EMBEDDINGS[wildcards.embedding].model
+
+
 rule train_traced:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
@@ -18,7 +23,7 @@ rule train_traced:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=objective_model),
         checkpoint=checkpoint_of,
     message:
         "Train by {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}, and trace its alignment."
@@ -39,7 +44,7 @@ rule compare_untrained:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=read_by_model(model="clai-m"),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=lambda _: "clai-m"),
     message:
         "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
     script:

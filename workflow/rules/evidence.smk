@@ -3,47 +3,34 @@
 # <results>/{dataset}/models/{model}/, the models to publish.
 
 
-rule gather_table:
+def file_of_first_run(name):
+    """Input function: a file of the first run of the wildcards' model."""
+    return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
+
+
+rule gather:
     input:
-        tables=lambda wildcards: files_behind(wildcards.name, f"{wildcards.table}.csv"),
+        files=lambda wildcards: [f"<results>/{file}" for file in outputs.files_behind(config, **wildcards)],
         library=DATA,
     output:
-        "<results>/{name}/evidence/{table}.csv",
+        "<results>/{name}/evidence/{file}",
     log:
-        "<logs>/{name}/gather_{table}.log",
+        "<logs>/{name}/gather/{file}.log",
     wildcard_constraints:
-        table="|".join(outputs.GATHERED),
+        file="|".join([*outputs.GATHERED, *outputs.RECORDS]),
     conda:
         "../../envs/environment.yaml"
     params:
         study=lambda wildcards: wildcards.name in config["studies"],
     message:
-        "Gather {wildcards.table} of all runs of {wildcards.name}."
+        "Gather {wildcards.file} of all runs of {wildcards.name}."
     script:
-        "../scripts/gather_table.py"
-
-
-rule gather_records:
-    input:
-        records=lambda wildcards: files_behind(wildcards.name, f"{wildcards.records}.jsonl"),
-        library=DATA,
-    output:
-        "<results>/{name}/evidence/{records}.jsonl",
-    log:
-        "<logs>/{name}/gather_{records}.log",
-    wildcard_constraints:
-        records="runs|evaluations",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Gather the records of all {wildcards.records} of {wildcards.name}."
-    script:
-        "../scripts/gather_records.py"
+        "../scripts/gather.py"
 
 
 rule describe_data:
     input:
-        prepared=prepared_of,
+        prepared=lambda wildcards: prepared_of(wildcards.name),
         library=DATA,
     output:
         "<results>/{name}/evidence/dataset.json",
@@ -62,7 +49,7 @@ rule describe_data:
 rule draw_intervals:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", *MODELS),
+        predictions=files_of_models("predictions.npz", MODELS),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/intervals.csv",
@@ -79,10 +66,10 @@ rule draw_intervals:
 rule trace_signals:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=files_of_runs("embedded.safetensors", *CLAI),
-        latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
-        controls=lambda wildcards: of_runs(outputs.signal_runs(config, wildcards.dataset), "latent.csv"),
-        areas=lambda wildcards: of_runs(outputs.signal_runs(config, wildcards.dataset), "areas.csv"),
+        embedded=files_of_models("embedded.safetensors", CLAI),
+        latent=files_of_models("latent.npz", [name for name, model in MODELS.items() if model.latent]),
+        controls=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "latent.csv"),
+        areas=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:
         signals="<results>/{dataset}/evidence/signals.csv",
@@ -116,7 +103,7 @@ rule gather_samples:
 
 rule gather_predictions:
     input:
-        predictions=files_of_runs("predictions.npz"),
+        predictions=lambda wildcards: files_of_models("predictions.npz", [wildcards.model])(wildcards),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/predictions_{model}.parquet",
@@ -133,7 +120,7 @@ rule gather_predictions:
 rule compare_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", *MODELS),
+        predictions=files_of_models("predictions.npz", MODELS),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/comparisons.csv",
@@ -150,7 +137,7 @@ rule compare_models:
 rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=lambda wildcards: files_of_runs("embedded.safetensors", *CLAI, first=True)(wildcards)[:1],
+        embedded=lambda wildcards: files_of_models("embedded.safetensors", CLAI)(wildcards)[:1],
         library=EVALUATION,
     output:
         tsne="<results>/{dataset}/evidence/tsne.csv.gz",
@@ -160,7 +147,10 @@ rule project_embeddings:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=only("threads", "embedding_size", "encoder", "kernel"),
+        settings=lambda wildcards: run_settings.select(
+            run_settings.dataset_settings(config, wildcards.dataset),
+            ["threads", "embedding_size", "encoder", "kernel"],
+        ),
     message:
         "Project test embeddings of {wildcards.dataset} to two dimensions."
     script:
@@ -188,7 +178,7 @@ rule pack_model:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model("embedding_size", "kernel"),
+        settings=settings_of("device", "threads", "encoder", "target", "training", "embedding_size", "kernel", *SPLITS),
         limits=lambda wildcards: config["datasets"][wildcards.dataset].get("limits", []),
     message:
         "Pack {wildcards.model} of {wildcards.dataset} with its references, and write its card."
@@ -253,7 +243,10 @@ rule measure_complexity:
     resources:
         gpu=1,
     params:
-        settings=lambda wildcards: run_settings.benchmark_settings(config),
+        settings=lambda wildcards: run_settings.select(
+            run_settings.dataset_settings(config, "cifar10"),
+            ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"],
+        ),
     message:
         "Measure time and memory ({wildcards.part}) while the machine does nothing else."
     script:

@@ -1,12 +1,34 @@
 # Comparisons beyond the paper (workflow/config/studies.yaml) and the trials of settings (tuning.yaml). One job fits and measures
 # a run of a cell. Baselines on embeddings share those of one training a study.
 # Requires <results>/{dataset}/prepared/; leaves metrics and records in <results>/{study}/{cell}/{run}/.
+from functools import cache
+
+
+@cache  # drawing trials takes time
+def cell_settings(study, cell):
+    return run_settings.cell_settings(config, study, cell)
+
+
+def cell_of(wildcards):
+    """All settings of the wildcards' cell, with its `model`."""
+    return cell_settings(wildcards.study, wildcards.cell)
+
+
+def settings_of_cell(*keys):
+    """Params function: these settings, what networks read where the cell trains one, and what its model reads beyond them."""
+
+    def settings(wildcards):
+        cell = cell_of(wildcards)
+        network = ["device", "encoder", "target", "training"] if cell["model"] in TRAINED else []
+        return run_settings.pass_on(cell, cell["model"], [*keys, *network])
+
+    return settings
 
 
 rule run_cell:
     input:
-        prepared=prepared_of,
-        embedded=embeddings_below,
+        prepared=lambda wildcards: prepared_of(wildcards.study),
+        embedded=lambda wildcards: embeddings_below(wildcards.study, wildcards.run, cell_of(wildcards)["model"]),
         library=TRAINING,
     output:
         metrics="<results>/{study}/{cell}/{run}/metrics.csv",
@@ -16,11 +38,11 @@ rule run_cell:
         "<logs>/{study}/{cell}/{run}/run_cell.log",
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
+    threads: lambda wildcards: cell_of(wildcards)["threads"]
     resources:
-        gpu=lambda wildcards: int(model_of(wildcards) in TRAINED),
+        gpu=lambda wildcards: int(cell_of(wildcards)["model"] in TRAINED),
     params:
-        settings=read_by_model("scored_on", "training.samples", "split_seed"),
+        settings=settings_of_cell("scored_on", "split_seed", "threads", "training.samples", *SPLITS),
         checkpoint=checkpoint_of,
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."
@@ -30,7 +52,7 @@ rule run_cell:
 
 rule embed_study:
     input:
-        prepared=prepared_of,
+        prepared=lambda wildcards: prepared_of(wildcards.study),
         library=TRAINING,
     output:
         embedded="<results>/{study}/{model}/{run}/embedded.safetensors",
@@ -40,11 +62,15 @@ rule embed_study:
         model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
+    threads: lambda wildcards: run_settings.study_settings(config, wildcards.study)["threads"]
     resources:
         gpu=1,
     params:
-        settings=read_by_model("scored_on", "split_seed"),
+        settings=lambda wildcards: run_settings.pass_on(
+            run_settings.study_settings(config, wildcards.study),
+            wildcards.model,
+            ["scored_on", "split_seed", "device", "threads", "encoder", "target", "training", *SPLITS],
+        ),
         checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study}, {wildcards.run}."

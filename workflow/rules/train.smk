@@ -20,7 +20,7 @@ rule train_model:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
         checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
@@ -55,7 +55,7 @@ rule evaluate:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
         parts=lambda wildcards: outputs.control_parts(config, RunId.parse("/".join(wildcards))),
     message:
         "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
@@ -66,7 +66,7 @@ rule evaluate:
 rule fit_baseline:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=embeddings_below,
+        embedded=lambda wildcards: embeddings_below(wildcards.dataset, wildcards.run, wildcards.model),
         library=EVALUATION,
     output:
         metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
@@ -82,7 +82,7 @@ rule fit_baseline:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model(),
+        settings=settings_of("threads", "training.samples", *SPLITS),
     message:
         "Fit {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:

@@ -7,11 +7,11 @@ from replication.models.base import create, embedded_splits
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.runs.registry import MODELS
-from replication.runs.run import RunId, start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
-run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output.metrics))
+run = Run.for_job(snakemake, output.metrics)
 splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
 recorder, model = run.recorder(), create(run.model)
 model.fit(run, splits, None)

@@ -6,11 +6,11 @@ from replication.experiments.studies import run_cell
 from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.run import RunId, start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
+run = Run.for_job(snakemake, output.metrics)
 recorder = run.recorder()
 with run.checkpoint(
     params.checkpoint,

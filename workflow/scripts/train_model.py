@@ -4,11 +4,11 @@ import pandas as pd
 
 from replication.models.base import create
 from replication.models.run import Run
-from replication.runs.run import RunId, start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
+run = Run.for_job(snakemake, output.model)
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model = create(run.model)

@@ -2,11 +2,11 @@
 
 from replication.experiments.embeddings import train_traced
 from replication.models.run import Run
-from replication.runs.run import RunId, start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.alignment))
+run = Run.for_job(snakemake, output.alignment)
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     _, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from replication.datasets.prepared import Prepared
 from replication.models.batches import Splits
 from replication.models.splits import splits_of
 from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
+from replication.runs.settings import Settings
 
 logger = logging.getLogger("replication")
 
@@ -49,6 +50,15 @@ class Run:
             precision = choose_precision(settings["training"]["precision"], device)
             settings = {**settings, "training": {**settings["training"], "precision": precision}}
         return cls(data, settings, run_id, device)
+
+    @classmethod
+    def for_job(cls, job: Any, file: str) -> Self:
+        """Open the run of a job of the workflow (`snakemake`), of which `file` is an output.
+
+        A setting that its rule does not pass on is an error where it is read.
+        """
+        run = cls.open(job.input.prepared, job.params.settings, RunId.parse(file))
+        return replace(run, settings=Settings(run.settings, job.rule))
 
     @property
     def model(self) -> str:

@@ -6,22 +6,27 @@ file nor that `--config` brings the numbers within a list, and `null`, as text. 
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from clailearn.errors import InputError
-from replication.runs.registry import MODELS, PREFIX, REPOSITORY, fitted_on, read_yaml
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY, fitted_on, read_yaml
 
 SCHEMA = "workflow/config/schema.yaml"
 
 
-def check(config: dict[str, Any]) -> None:
-    """Turn text that `--config` brought into the values that it stands for, in place, and refuse all wrong settings at once."""
+def check(config: dict[str, Any], own: dict[str, Any]) -> None:
+    """Refuse all wrong settings at once.
+
+    Text that `--config` brought becomes the value that it stands for, in place: in the merged settings and in a user's own.
+    """
     schema = _with_names(read_yaml(REPOSITORY / SCHEMA), config)
     validator = _validator(schema)
-    _unquote(config, [error.absolute_path for error in validator.iter_errors(config)])
+    for place in [error.absolute_path for error in validator.iter_errors(config)]:
+        for settings in (config, own):
+            _unquote(settings, place)
     problems = [_message(error) for error in validator.iter_errors(config)]
     if not problems:
         problems = [*_contradictions(config), *_trials(config, schema)]
@@ -58,17 +63,21 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     return schema
 
 
-def _unquote(config: Any, places: list[Any]) -> None:
-    for place in places:
-        *above, last = place or [None]
-        block = config
+def _unquote(block: Any, place: Sequence[str | int]) -> None:
+    """Turn the text at a place of the settings, if they have it, into what it stands for."""
+    if not place:
+        return
+    *above, last = place
+    try:
         for key in above:
             block = block[key]
-        if place and isinstance(block[last], str) and block[last].strip():
-            is_number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", block[last])  # without a point text, in YAML
-            block[last] = float(block[last]) if is_number else yaml.safe_load(block[last])
-        if place and isinstance(block[last], float) and block[last].is_integer():
-            block[last] = int(block[last])
+        value = block[last]
+    except (KeyError, IndexError, TypeError):
+        return
+    if isinstance(value, str) and value.strip():
+        is_number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value)  # without a point text, in YAML
+        value = float(value) if is_number else yaml.safe_load(value)
+    block[last] = int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _message(error: Any) -> str:
@@ -117,10 +126,11 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
     validator = _validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
     for name, tuning in config["tuning"].items():
         for model, space in tuning["spaces"].items():
+            network = NETWORK_SETTINGS if MODELS[model].of == "samples" else ()
             for values in corners(space):
                 yield from (f"tuning.{name}.spaces.{model}.{_message(e)}" for e in validator.iter_errors(values))
             for setting in space:
-                if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].settings):
+                if not any(f"{setting}.".startswith(f"{read}.") for read in (*MODELS[model].reads, *network)):
                     yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"
             most = math.prod(len(entry["choice"]) if "choice" in entry else math.inf for entry in space.values())
             if most < tuning["trials"] - 1:  # the first trial has none of them

@@ -24,8 +24,8 @@ from replication.runs.registry import (
 from replication.runs.run import DESCRIPTION, EVALUATIONS, RUNS, SAMPLES, RunId, predictions_of
 from replication.runs.settings import cells, has_recordings, raw_dataset, runs_of_model, runs_of_study, seeds_of
 
-GATHERED = ("metrics", "history", "reliability", "similarity", "alignment", "agreement")
-"""Files of evidence, without their ending, that put tables of single runs together."""
+GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "similarity", "alignment", "agreement")]
+"""Files of evidence that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
 _OF_SAMPLES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
@@ -119,8 +119,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name in settings["studies"]:
         files = ["metrics.csv", "history.csv", RUNS, DESCRIPTION]
     else:
-        gathered = [*(f"{table}.csv" for table in GATHERED), *RECORDS]
-        files = [file for file in gathered if files_behind(settings, name, file)]
+        files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
         files += [*(_OF_RECORDINGS if has_recordings(settings, name) else _OF_SAMPLES), DESCRIPTION]
         pictured = registry.PICTURED_MODEL in settings["datasets"][name]["models"]
         files += ["votes.csv.gz"] if pictured and name in OUTPUTS["supplement/figureS1"]["names"] else []

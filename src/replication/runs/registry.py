@@ -55,16 +55,6 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 Kind = Literal["samples", "rows", "embeddings"]
 
-_READ: dict[Kind, tuple[str, ...]] = {
-    "samples": (
-        "device", "threads", "encoder", "target", "normalise_test_separately", "validation_share_recordings",
-        "training",
-    ),
-    "rows": ("threads", "validation_share_recordings", "training.samples"),
-    "embeddings": ("threads", "validation_share_recordings"),
-}  # fmt: skip
-"""Settings that decide the fit of every model of a kind."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -80,11 +70,6 @@ class Entry:
     latent: bool = False
     recordings_only: bool = False
 
-    @property
-    def settings(self) -> tuple[str, ...]:
-        """Return the settings whose change fits the model again."""
-        return (*_READ[self.of], *self.reads)
-
 
 MODELS = {name: Entry(**entry) for name, entry in read_yaml(CONFIG / "models.yaml").items()}
 """The registry, in the order of table rows."""
@@ -95,6 +80,8 @@ def fitted_on(kind: Kind) -> list[str]:
     return [name for name, model in MODELS.items() if model.of == kind]
 
 
+NETWORK_SETTINGS = ("device", "encoder", "target", "training")
+"""What all networks read, beside their `reads`; of it other models read `training.samples`."""
 CLAI = ["clai-m", "clai-c"]
 """The paper's models of Collaborative Learning, to which its printed values and claims apply."""
 EMBEDDING = "clai-c"

@@ -1,8 +1,8 @@
 """The settings of runs: merged from the configuration, and narrowed to what a run reads.
 
-The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, and what its tuning
-chose for a model changes them further (`tuned`). For the runs of a cell, a study's overrides and its variants do. Settings are
-nested dictionaries; a dotted key such as `training.epochs` names one of a block.
+The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, then what its tuning
+chose for a model (`tuned`), then a user's `own` overrides. For the runs of a cell, a study's overrides and its variants come
+last. Settings are nested dictionaries; a dotted key such as `training.epochs` names one of a block.
 """
 
 import copy
@@ -13,7 +13,7 @@ from typing import Any
 
 from clailearn.errors import InputError
 from replication.runs.config_check import check, nested
-from replication.runs.registry import MODELS, PREFIX, read_yaml
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, read_yaml
 from replication.runs.run import RunId
 
 DEFAULTS = (
@@ -25,47 +25,27 @@ DEFAULTS = (
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
-BENCHMARK_DATASET = "cifar10"
-"""The dataset whose settings of encoder and training are measured."""
 
 _DIGITS = 2
-_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
+_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
 _NOT_OF_PREPARATION = (
     "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels", "predictions",
 )  # fmt: skip
 
 
-def load_settings(
-    repository: Path, overrides: Mapping[str, Any] | None = None, *, mini: bool = False
-) -> dict[str, Any]:
+def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, mini: bool = False) -> dict[str, Any]:
     """Return all settings, merged as the Snakefile merges them, and checked; the tunings are among the `studies`.
 
-    On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
+    On real data a user's `own` settings win over everything. The miniature is a fixture: its settings win over them, so that a
     path to real data does not reach it.
     """
     defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
-    settings = merge(*defaults, overrides or {}, read_yaml(repository / MINIATURE) if mini else {})
-    check(settings)
-    if not mini:
-        prefer_own(settings, overrides or {})
+    own = merge(own or {})
+    settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
+    check(settings, own)
+    settings["own"] = {} if mini else own
     settings["studies"] |= tuning_studies(settings)
     return settings
-
-
-def prefer_own(settings: dict[str, Any], own: Mapping[str, Any]) -> None:
-    """Lay the `overrides` of datasets in the user's own settings over what trials chose (`tuned`), in place."""
-
-    def checked(part: Mapping[str, Any], values: Any) -> dict[str, Any]:
-        return {key: checked(of, values[key]) if isinstance(of, dict) else values[key] for key, of in part.items()}
-
-    of_datasets = {
-        name: checked(entry.get("overrides", {}), settings["datasets"][name]["overrides"])
-        for name, entry in own.get("datasets", {}).items()
-    }
-    settings["tuned"] = (settings["tuned"] or {}) | {
-        name: {model: merge(chosen, overrides) for model, chosen in tuned_models(settings, name).items()}
-        for name, overrides in of_datasets.items()
-    }
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,6 +86,29 @@ def select(settings: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return result
 
 
+class Settings(dict[str, Any]):
+    """The settings that a rule passes on to a job. Reading another one is an error that names its key and the rule."""
+
+    def __init__(self, settings: Mapping[str, Any], rule: str, block: str = "") -> None:
+        parts = {
+            key: Settings(value, rule, f"{block}{key}.") if isinstance(value, dict) else value
+            for key, value in settings.items()
+        }
+        super().__init__(parts)
+        self.rule, self.block = rule, block
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(
+            f"setting {self.block}{key}: the rule {self.rule} does not pass it on, expected it among the settings of its params. "
+            "Add it there or, if one model alone reads it, to the `reads` of this model in workflow/config/models.yaml"
+        )
+
+
+def pass_on(settings: Mapping[str, Any], model: str, keys: Iterable[str]) -> dict[str, Any]:
+    """Return these settings, the model's name and what it reads beyond them, by its entry in the registry."""
+    return select({**settings, "model": model}, ["model", *keys, *MODELS[model].reads])
+
+
 def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's runs, its overrides merged in; its own entry is under `dataset`."""
     entry = settings["datasets"][dataset]
@@ -114,10 +117,15 @@ def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any
     return merge(shared, entry["overrides"]) | {"dataset": own}
 
 
-def model_settings(settings: Mapping[str, Any], dataset: str, *models: str) -> dict[str, Any]:
-    """Return the settings of a dataset's runs with what its tuning chose for these models."""
-    tuned = tuned_models(settings, dataset)
-    return merge(dataset_settings(settings, dataset), *(tuned.get(model, {}) for model in models))
+def model_settings(settings: Mapping[str, Any], dataset: str, model: str) -> dict[str, Any]:
+    """Return the settings of a model's runs on a dataset: its defaults, what its tuning chose, a user's own overrides."""
+    return merge(dataset_settings(settings, dataset), *_chosen(settings, dataset, model))
+
+
+def _chosen(settings: Mapping[str, Any], dataset: str, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what the trials of a dataset chose for a model, and a user's own overrides, which win over it."""
+    tuned = (settings["tuned"] or {}).get(dataset, {}).get(model, {})
+    return tuned, settings["own"].get("datasets", {}).get(dataset, {}).get("overrides", {})
 
 
 def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
@@ -129,11 +137,11 @@ def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
     }
 
 
-def study_settings(settings: Mapping[str, Any], study: str, tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what the cells of a study share: its dataset's settings, those `tuned`, then the study's overrides."""
+def study_settings(settings: Mapping[str, Any], study: str, *chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the cells of a study share: its dataset's settings, those `chosen` for a model, then the study's overrides."""
     entry = settings["studies"][study]
-    own = {"scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), tuned or {}, entry["overrides"], own)
+    scored = {"scored_on": entry["scored_on"]}
+    return merge(dataset_settings(settings, entry["dataset"]), *chosen, entry["overrides"], scored)
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
@@ -143,9 +151,9 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
         variants = [trial_settings(settings, study, cell)]
     else:
         variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
-    own = merge({"model": "clai-m"}, *variants)
-    tuned = tuned_models(settings, entry["dataset"]).get(own["model"], {}) if entry.get("tuned") else {}
-    return merge(study_settings(settings, study, tuned), own)
+    varied = merge({"model": "clai-m"}, *variants)
+    chosen = _chosen(settings, entry["dataset"], varied["model"]) if entry.get("tuned") else ()
+    return merge(study_settings(settings, study, *chosen), varied)
 
 
 # Tunings: for each model of a dataset the same number of trials, drawn from a stated space, as the cells of a study
@@ -204,12 +212,6 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
     model, number = entry["trials"][cell]
     tuning = settings["tuning"][entry["tuning"]]
     return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
-
-
-def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the settings that the trials of a dataset chose, by model."""
-    tuned: Mapping[str, Any] = settings["tuned"] or {}
-    return tuned.get(dataset, {})
 
 
 # Runs
@@ -278,12 +280,6 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
     return {key: value for key, value in settings["datasets"][dataset].items() if key not in apart}
 
 
-def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the benchmark reads: how CLaI is trained on `BENCHMARK_DATASET`."""
-    keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
-    return select(dataset_settings(settings, BENCHMARK_DATASET), keys)
-
-
 def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
     """Return what decides the runs of a model on a dataset, or of a cell (`model`) of a study (`name`)."""
     if name in settings["studies"]:
@@ -293,10 +289,11 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
     else:
         _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
         _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")
-        merged = model_settings(settings, name, model) | {"model": model}
+        merged = {**model_settings(settings, name, model), "model": model}
         runs = runs_of_model(settings, name, model)
-    shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
-    return shown | select(merged, MODELS[merged["model"]].settings)
+    read = NETWORK_SETTINGS if MODELS[merged["model"]].of == "samples" else ("training.samples",)
+    keys = ["dataset", "split_seed", "threads", "normalise_test_separately", "validation_share_recordings", *read]
+    return {"runs": [str(run) for run in runs], **pass_on(merged, merged["model"], keys)}
 
 
 def _expect(name: str, names: Collection[str], kind: str) -> None:
