@@ -19,13 +19,6 @@ with run.checkpoint(
     splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
     cell = run_cell(run, splits, checkpoint)
 cell.evaluation.metrics.to_csv(output.metrics, index=False)
-seconds = pd.Series(checkpoint.times["epoch_seconds"], dtype=float).cumsum()
+seconds = pd.Series(checkpoint.epoch_seconds, dtype=float).cumsum()
 cell.history.assign(seconds=seconds).to_csv(output.history, index=False)
-recorder.write(
-    output.record,
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times,
-    **cell.figures,
-    command=f"snakemake {output.metrics}",
-)
+recorder.write(output.record, earlier=checkpoint.earlier, **cell.choices, command=f"snakemake {output.metrics}")

@@ -15,10 +15,4 @@ with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as ch
     history = model.fit(run, run.splits, checkpoint)
 model.save(output.model)
 pd.DataFrame(history).to_csv(output.history, index=False)
-recorder.write(
-    output.record,
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times,
-    command=f"snakemake {output.model}",
-)
+recorder.write(output.record, earlier=checkpoint.earlier, command=f"snakemake {output.model}")

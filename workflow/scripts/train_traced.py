@@ -11,10 +11,4 @@ recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     _, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
 trace.to_csv(output.alignment, index=False)
-recorder.write(
-    output.record,
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times,
-    command=f"snakemake {output.alignment}",
-)
+recorder.write(output.record, earlier=checkpoint.earlier, command=f"snakemake {output.alignment}")

@@ -213,23 +213,20 @@ def checksums(description: Mapping[str, Any]) -> dict[str, str]:
 class Recorder:
     """Collect the record of a run from its start on.
 
-    settings: all that decide the run's results, kept whole, so that tables can print them. The model of a run on data belongs to
-    them: CLaI-M and CLaI-C may differ in nothing else. description: `dataset.json` of the prepared data; its `files` are empty
-    for checks and measurements, which have no model.
+    settings: all that decide the run's results, the model among them, kept whole, so that tables can print them. description:
+    `dataset.json` of the prepared data; its `files` are empty for checks and measurements.
     """
 
     def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
         revision, dirty = commit()
         self.started = time.perf_counter()
-        data = checksums(description)
-        recorded = {"model": run.cell, **settings} if data else dict(settings)
         self.record: dict[str, Any] = {
             "run": str(run),
             "commit": revision,
             "dirty": dirty,
-            "config_hash": digest(recorded),
-            "settings": recorded,
-            "data": data,
+            "config_hash": digest(settings),
+            "settings": dict(settings),
+            "data": checksums(description),
             "seed": run.seed,
             "fold": run.fold,
             "threads": settings["threads"],
@@ -238,12 +235,12 @@ class Recorder:
             "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}},
         }
 
-    def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
-        """Return the record with wall and processor time (s), of interrupted processes too, peak memory (MiB) and `more`."""
+    def finish(self, earlier: tuple[float, float] = (0.0, 0.0), **more: Any) -> dict[str, Any]:
+        """Return the record with `more`, peak memory (MiB), and wall and processor time (s), `earlier` processes included."""
         return {
             **self.record,
-            "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),
-            "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
+            "wall_seconds": round(earlier[0] + time.perf_counter() - self.started, 2),
+            "cpu_seconds": round(earlier[1] + time.process_time(), 2),
             "peak_memory_mb": round(peak_memory()),
             **more,
         }
