@@ -8,10 +8,9 @@ import pandas as pd
 from scipy.special import expit
 
 from clailearn.calibration import scaled_softmax
-from replication.experiments.predictions import Samples, fold_of, save_predictions, save_samples
+from replication.experiments.predictions import Samples, measure_predictions, save_predictions, save_samples
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.comparisons import compare_models
-from replication.report.verify import measure
 from replication.runs.run import COLUMNS, RunId, gather
 
 TEMPERATURE = 0.4
@@ -63,7 +62,7 @@ def write_predicted_evidence(root: Path) -> Path:
         save_predictions(folder / f"predictions_{model}.parquet", runs)
         both[model] = {run.seed: part for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure(fold_of(samples, None, None), part, recordings=False) | {"temperature": TEMPERATURE}
+            metrics = measure_predictions(samples.y, part, None, recordings=False) | {"temperature": TEMPERATURE}
             reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
             rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
             tables[str(run)] = pd.DataFrame(rows)

@@ -19,14 +19,12 @@ from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.embeddings import open_view
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
-from replication.experiments.predictions import save_run
+from replication.experiments.predictions import measure_predictions, save_run
 from replication.metrics.bootstrap import Calibration, Predictions
-from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
+from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility
 from replication.metrics.classification import (
-    binary_metrics,
     choose_threshold,
     reliability,
-    sample_metrics,
     top_label,
 )
 from replication.models.base import Model, create
@@ -159,51 +157,40 @@ def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
     """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes.
 
-    Validation samples calibrate, and choose the thresholds for F1 and for alarms. Two classes have the metrics of table 3, and of
-    table 1 unless they are of hours of recordings, where events are rare.
+    Validation samples calibrate, and choose the thresholds for F1 and for alarms.
     """
+    recordings, utility, alarm = run.data.info["kind"] == "recordings", None, None
     if test.score.ndim == 2:
-        temperature = fit_temperature(val.score, val.y)
-        raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-        metrics = sample_metrics(test.y, raw, scaled) | {"temperature": temperature}
-        return _evaluation(test, raw, scaled, metrics, Calibration(temperature))
-    f = torch.from_numpy(test.score)[None]
-    probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
-    logistic = fit_logistic(val.score, val.y)
-    fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
-    calibrated = logistic(test.score)
-    threshold = choose_threshold(val.y, val.score)
-    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)
-    if run.data.info["kind"] != "recordings":
-        metrics = sample_metrics(test.y, probability, calibrated) | metrics
-        return _evaluation(test, probability, calibrated, metrics, fitted)
-    _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
-    scored_rows = val_rows if run.scored_split == "val" else test_rows
-    validation, tested = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
-    if validation is None or tested is None:
-        return _evaluation(test, probability, calibrated, metrics, fitted)
-    alarm = test.score > choose_alarm_threshold(validation, val.score)
-    metrics["utility"] = utility_score(tested, alarm)
-    return _evaluation(test, probability, calibrated, metrics, fitted, alarm)
-
-
-def _evaluation(
-    test: Scored,
-    raw: Floats,
-    calibrated: Floats,
-    metrics: Mapping[str, float],
-    fitted: Calibration,
-    alarm: NDArray[np.bool_] | None = None,
-) -> Evaluation:
+        fitted, threshold = Calibration(fit_temperature(val.score, val.y)), None
+        probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
+    else:
+        logistic, threshold = fit_logistic(val.score, val.y), choose_threshold(val.y, val.score)
+        fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
+        votes_or_odds = torch.from_numpy(test.score)[None]
+        probability = probabilities(votes_or_odds)[:, 1].numpy() if voted else expit(test.score)
+        calibrated = logistic(test.score)
+    if recordings:
+        _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
+        scored_rows = val_rows if run.scored_split == "val" else test_rows
+        validation, utility = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
+        alarm = None if validation is None else test.score > choose_alarm_threshold(validation, val.score)
+    given = Predictions(test.score, probability, calibrated, alarm, fitted)
+    metrics = measure_predictions(test.y, given, utility, recordings, threshold)
+    if threshold is None:
+        metrics["temperature"] = fitted.temperature
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
-    kind = "top-label" if raw.ndim == 2 else "positive-rate"
+    score, raw, mapped = (part.astype(np.float32) for part in (test.score, probability, calibrated))
+    return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
+
+
+def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
+    """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
+    kind = "top-label" if given.score.ndim == 2 else "positive-rate"
     diagrams = []
-    for mapping, p in (("raw", raw), ("calibrated", calibrated)):
-        pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
+    for mapping, p in (("raw", given.probability), ("calibrated", given.calibrated)):
+        pairs = top_label(y, p) if p.ndim == 2 else (p, y)
         diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
-    score, probability, mapped = (part.astype(np.float32) for part in (test.score, raw, calibrated))
-    predictions = Predictions(score, probability, mapped, alarm, fitted)
-    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions)
+    return pd.concat(diagrams, ignore_index=True)
 
 
 def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:

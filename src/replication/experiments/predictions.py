@@ -30,7 +30,8 @@ from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.metrics.bootstrap import Calibration, Fold, Predictions
-from replication.metrics.challenge_utility import hourly_utility
+from replication.metrics.challenge_utility import HourlyUtility, hourly_utility, utility_score
+from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
@@ -127,6 +128,32 @@ def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_be
         replace(fold_of(samples, number, label_hours_before), predictions=of_models)
         for (_, number), of_models in by_fold.items()
     ]
+
+
+def measure_predictions(
+    y: NDArray[np.int64],
+    given: Predictions,
+    utility: HourlyUtility | None,
+    recordings: bool,
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """Return the metrics of predictions of samples with these labels; of two classes a threshold gives one F1 more.
+
+    Two classes have the metrics of table 3, and of table 1 unless they are of hours of recordings, where events are rare.
+    """
+    probability, calibrated = given.probability, given.calibrated
+    if given.score.ndim == 2:
+        return sample_metrics(y, probability, calibrated)
+    metrics = binary_metrics(
+        y, given.score, probability, calibrated, threshold=np.nan if threshold is None else threshold
+    )
+    if threshold is None:
+        del metrics["f1_validation"]
+    if not recordings:
+        metrics = sample_metrics(y, probability, calibrated) | metrics
+    if utility is not None and given.alarm is not None:
+        metrics["utility"] = utility_score(utility, given.alarm)
+    return metrics
 
 
 def save_samples(path: Path, samples: Samples) -> None:

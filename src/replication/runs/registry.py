@@ -154,8 +154,6 @@ PREFIX = "tuning-"
 """Before the key of a tuning, its name among the studies. The key is that of its dataset, unless it names one."""
 WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 """The cohorts of sepsis with all their patients: the paper's, and its substitute."""
-VERIFIED_TABLES = ("table1", "table3")
-"""The tables that are computed again from published predictions."""
 CLAIMS = "claims"
 CLAIM_TEXTS: dict[str, Any] = read_yaml(CONFIG / "claims.yaml")
 """The words of claims, by number below `claims`; each has a page of its own."""
