@@ -109,7 +109,7 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     assert "<- cifar10/clai-m" not in text
     accuracy = pd.read_csv(TABLE1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
     assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
-    assert f'    torch: "{record["versions"]["torch"]}"' in text
+    assert f"torch: {record['versions']['torch']}" in text
     with pytest.raises(SystemExit, match="1"):
         main(["provenance", str(TABLE1), "--row", "model=gp"])
     assert "found no row with {'model': 'gp'}" in capsys.readouterr().err

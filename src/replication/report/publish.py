@@ -147,7 +147,8 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
         return
     folds = table.get("fold", pd.Series("", table.index))
     replicates = "seed" + table["seed"] + folds.where(folds == "", "/fold" + folds)
-    further = table[[key in added for key in zip(table.get("cell", table.get("model")), replicates, strict=True)]]
+    cells = table["cell" if "cell" in table else "model"]
+    further = table[[key in added for key in zip(cells, replicates, strict=True)]]
     if len(further):
         published = pd.read_csv(path, dtype=str, keep_default_na=False)
         pd.concat([published, further.reindex(columns=published.columns, fill_value="")]).to_csv(path, index=False)
