@@ -46,23 +46,6 @@ rule describe_data:
         "../scripts/describe_data.py"
 
 
-rule draw_intervals:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_models("predictions.npz", MODELS),
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/intervals.csv",
-    log:
-        "<logs>/{dataset}/draw_intervals.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Draw intervals by patient of {wildcards.dataset}."
-    script:
-        "../scripts/draw_intervals.py"
-
-
 rule trace_signals:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
@@ -123,13 +106,15 @@ rule compare_models:
         predictions=files_of_models("predictions.npz", MODELS),
         library=EVALUATION,
     output:
-        "<results>/{dataset}/evidence/comparisons.csv",
+        "<results>/{dataset}/evidence/{file}",
     log:
-        "<logs>/{dataset}/compare_models.log",
+        "<logs>/{dataset}/compare_models/{file}.log",
+    wildcard_constraints:
+        file="comparisons.csv|intervals.csv",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Compare the models of {wildcards.dataset} over seeds and test samples."
+        "Compare the models of {wildcards.dataset}: {wildcards.file}, over test samples or patients."
     script:
         "../scripts/compare_models.py"
 

@@ -15,8 +15,6 @@ rule verify_dataset:
         evidence=directory("<report>/verify/{dataset}/evidence"),
     log:
         "<logs>/verify_dataset/{dataset}.log",
-    wildcard_constraints:
-        dataset="|".join(name for name, entry in config["datasets"].items() if entry.get("predictions")),
     conda:
         "../../envs/environment.yaml"
     params:
@@ -31,9 +29,7 @@ rule verify_dataset:
 rule verify_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        models=lambda wildcards: sorted(
-            str(path.parent) for path in Path(EVIDENCE, wildcards.dataset).glob("models/*/model.json")
-        ),
+        models=lambda wildcards: sorted(map(str, Path(EVIDENCE, wildcards.dataset).glob("models/*"))),
         evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
         library=[*RENDERING, *EVALUATION],
     output:

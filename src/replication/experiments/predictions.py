@@ -29,9 +29,10 @@ from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
-from replication.metrics.bootstrap import Calibration, Fold, Predictions
+from replication.metrics.bootstrap import DRAWS, Calibration, Fold, Predictions, patient_intervals
 from replication.metrics.challenge_utility import HourlyUtility, hourly_utility, utility_score
 from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.comparisons import compare_models
 from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
@@ -154,6 +155,19 @@ def measure_predictions(
     if utility is not None and given.alarm is not None:
         metrics["utility"] = utility_score(utility, given.alarm)
     return metrics
+
+
+def compare_runs(
+    samples: Samples, runs: Mapping[RunId, Predictions], label_hours_before: float | None, draws: int = DRAWS
+) -> pd.DataFrame:
+    """Compare the models of these runs: `intervals.csv` of recordings, over patients, and `comparisons.csv` of other samples.
+
+    The epochs of a sleeper resemble each other, so that sleepers are drawn; images stand for themselves.
+    """
+    models = list(dict.fromkeys(run.cell for run in runs))
+    if samples.fold is not None:
+        return patient_intervals(folds_of(samples, runs, label_hours_before), models, draws)
+    return compare_models(samples.y, samples.group, by_model(runs, models), draws)
 
 
 def save_samples(path: Path, samples: Samples) -> None:

@@ -9,22 +9,18 @@ evidence is a test, tests/reproduction.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from replication.experiments.predictions import (
-    by_model,
+    compare_runs,
     fold_of,
-    folds_of,
     load_predictions,
     load_samples,
     measure_predictions,
 )
-from replication.metrics.bootstrap import patient_intervals
-from replication.metrics.comparisons import compare_models
 from replication.report.claims.page import verdict_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.runs.run import COLUMNS as FILES
@@ -86,13 +82,11 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
         rows = {"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())}
         tables[str(run)] = pd.DataFrame(rows)
     found = {"metrics.csv": gather(tables, FILES["metrics.csv"])}
-    by_name = by_model(runs, published["cell"].unique())
-    if samples.fold is None:
-        compared, file = partial(compare_models, samples.y, samples.group, by_name), "comparisons.csv"
-    else:
-        compared, file = partial(patient_intervals, folds_of(samples, runs, before), list(by_name)), "intervals.csv"
+    file = "comparisons.csv" if samples.fold is None else "intervals.csv"
     tracked = evidence.frame(dataset, file)
-    return found if tracked.empty else found | {file: compared(draws=int(tracked["draws"].iloc[0]))}
+    if not tracked.empty:
+        found[file] = compare_runs(samples, runs, before, int(tracked["draws"].iloc[0]))
+    return found
 
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:
