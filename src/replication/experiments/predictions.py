@@ -126,8 +126,8 @@ def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_be
     for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
         by_fold.setdefault((run.seed, run.fold), {})[run.cell] = runs[run]
     return [
-        replace(fold_of(samples, number, label_hours_before), predictions=of_models)
-        for (_, number), of_models in by_fold.items()
+        replace(fold_of(samples, number, label_hours_before), predictions=by_cell)
+        for (_, number), by_cell in by_fold.items()
     ]
 
 

@@ -57,8 +57,8 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
     schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
     baselines = schema["$defs"]["baselines"]
-    of_rows = [*fitted_on("rows"), *fitted_on("embeddings")]
-    baselines["properties"] = {name.replace("-", "_"): {} for name in of_rows} | baselines["properties"]
+    row_models = [*fitted_on("rows"), *fitted_on("embeddings")]
+    baselines["properties"] = {name.replace("-", "_"): {} for name in row_models} | baselines["properties"]
     baselines["additionalProperties"] = False
     return schema
 
@@ -95,7 +95,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for name in datasets.keys() & set(others):
         yield f"datasets.{name}: a study or control has this name, and its results the same folder; rename the dataset"
     for name, entry in datasets.items():
-        classes = [str(of_class).strip() for of_class in entry.get("classes") or ()]
+        classes = [str(label).strip() for label in entry.get("classes") or ()]
         if len({*classes}) < len(classes):
             yield f"datasets.{name}.classes: found a class twice among {', '.join(classes)}, expected each once"
         if "raw_of" in entry and entry["path"] is not None:
@@ -106,10 +106,10 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
                 f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
                 f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
             )
-    of_datasets = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
+    listed = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
     tunings = config["tuning"].items()
-    of_tuning = {f"tuning.{name}.spaces": (entry.get("dataset", name), entry["spaces"]) for name, entry in tunings}
-    for key, (name, models) in (of_datasets | of_tuning).items():
+    tuned = {f"tuning.{name}.spaces": (entry.get("dataset", name), entry["spaces"]) for name, entry in tunings}
+    for key, (name, models) in (listed | tuned).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
     for name, study in config["studies"].items():

@@ -28,8 +28,8 @@ GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "s
 """Files of evidence that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
-_OF_SAMPLES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
-_OF_RECORDINGS = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
+_SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
+_RECORDINGS_FILES = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
 _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
 _ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")
 """Sources that download nothing."""
@@ -120,7 +120,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         files = ["metrics.csv", "history.csv", RUNS, DESCRIPTION]
     else:
         files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
-        files += [*(_OF_RECORDINGS if has_recordings(settings, name) else _OF_SAMPLES), DESCRIPTION]
+        files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
         pictured = registry.PICTURED_MODEL in settings["datasets"][name]["models"]
         files += ["votes.csv.gz"] if pictured and name in OUTPUTS["supplement/figureS1"]["names"] else []
     return _paths(root, name, files)

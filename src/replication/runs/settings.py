@@ -200,12 +200,12 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     studies = {}
     for name, tuning in settings["tuning"].items():
         dataset, numbers = tuning.get("dataset", name), range(tuning["trials"])
-        of_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
+        in_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{name}"] = {
             "dataset": dataset,
             "tuning": name,
             **{key: tuning[key] for key in ("scored_on", "seeds", "overrides")},
-            "folds": [0] if of_folds else [None],
+            "folds": [0] if in_folds else [None],
             "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
             "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
         }
@@ -226,8 +226,8 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
     overrides = settings["datasets"][dataset]["overrides"]
-    of_models = settings["model_seeds"] | overrides.get("model_seeds", {})
-    seeds = of_models.get(model, seeds_of(settings, dataset))
+    own_seeds = settings["model_seeds"] | overrides.get("model_seeds", {})
+    seeds = own_seeds.get(model, seeds_of(settings, dataset))
     return [RunId(dataset, model, seed, fold) for seed in seeds for fold in folds_of(settings, dataset)]
 
 
