@@ -26,7 +26,7 @@ from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.registry import MODELS, fitted_on
 from replication.runs.run import RunId
-from replication.runs.settings import merge
+from replication.runs.settings import Settings, merge, pass_on
 from support.repository import REAL
 from support.training import SETTINGS
 
@@ -58,7 +58,8 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "training": small | training,
         "inference": inference,
     }
-    return merge(REAL, own)
+    passed_on = ["threads", "device", "encoder", "target", "training", "normalise_test_separately"]
+    return Settings(pass_on(merge(REAL, own), model, [*passed_on, "validation_share_recordings"]), "train_model")
 
 
 TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordings_only]
