@@ -1,4 +1,5 @@
 # What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
+from functools import cache
 from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
@@ -45,7 +46,7 @@ SPLITS = ("normalise_test_separately", "validation_share_recordings")
 
 
 def settings_of(*keys, model=lambda wildcards: wildcards.model):
-    """Params function of a rule on datasets: these settings, and what the model reads beyond them."""
+    """Params function for runs on a dataset: these settings, and what the model reads beyond them."""
 
     def settings(wildcards):
         name = model(wildcards)
@@ -80,6 +81,37 @@ def prepared_of(name):
 def embeddings_below(name, run, model):
     """The embeddings that a baseline on a dataset or in a study is fitted on; none for other models."""
     return f"<results>/{name}/{EMBEDDING}/{run}/embedded.safetensors" if MODELS[model].of == "embeddings" else []
+
+
+def file_of_first_run(name):
+    """Input function: a file of the first run of the wildcards' model."""
+    return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
+
+
+def objective_model(wildcards):
+    """The model whose network and settings an embedding has."""
+    return registry.EMBEDDINGS[wildcards.embedding].model
+
+
+@cache  # drawing trials takes time
+def cell_settings(study, cell):
+    return run_settings.cell_settings(config, study, cell)
+
+
+def cell_of(wildcards):
+    """All settings of the wildcards' cell, with its `model`."""
+    return cell_settings(wildcards.study, wildcards.cell)
+
+
+def settings_of_cell(*keys):
+    """Params function for runs of a cell: these settings, what a network reads, and what its model reads beyond them."""
+
+    def settings(wildcards):
+        cell = cell_of(wildcards)
+        network = ["device", "encoder", "target", "training"] if cell["model"] in TRAINED else []
+        return run_settings.pass_on(cell, cell["model"], [*keys, *network])
+
+    return settings
 
 
 def name_of(wildcards):

@@ -3,11 +3,6 @@
 # <results>/{dataset}/models/{model}/, the models to publish.
 
 
-def file_of_first_run(name):
-    """Input function: a file of the first run of the wildcards' model."""
-    return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
-
-
 rule gather:
     input:
         files=lambda wildcards: [f"<results>/{file}" for file in outputs.files_behind(config, **wildcards)],

@@ -1,28 +1,6 @@
 # Comparisons beyond the paper (workflow/config/studies.yaml) and the trials of settings (tuning.yaml). One job fits and measures
 # a run of a cell. Baselines on embeddings share those of one training a study.
 # Requires <results>/{dataset}/prepared/; leaves metrics and records in <results>/{study}/{cell}/{run}/.
-from functools import cache
-
-
-@cache  # drawing trials takes time
-def cell_settings(study, cell):
-    return run_settings.cell_settings(config, study, cell)
-
-
-def cell_of(wildcards):
-    """All settings of the wildcards' cell, with its `model`."""
-    return cell_settings(wildcards.study, wildcards.cell)
-
-
-def settings_of_cell(*keys):
-    """Params function: these settings, what networks read where the cell trains one, and what its model reads beyond them."""
-
-    def settings(wildcards):
-        cell = cell_of(wildcards)
-        network = ["device", "encoder", "target", "training"] if cell["model"] in TRAINED else []
-        return run_settings.pass_on(cell, cell["model"], [*keys, *network])
-
-    return settings
 
 
 rule run_cell:

@@ -90,11 +90,6 @@ rule fit_baseline:
 
 
 # Controls of claims from other losses: trainings that are traced, and what needs no training.
-def objective_model(wildcards):
-    """The model whose network and settings an embedding has."""
-    return registry.EMBEDDINGS[wildcards.embedding].model
-
-
 rule train_traced:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
