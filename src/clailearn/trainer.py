@@ -304,8 +304,7 @@ class _Training:
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "epoch")
         logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, finished - steps.began)
         if self.checkpoint is not None:
-            self.checkpoint.times["epoch_seconds"].append(round(steps.ended - steps.began, 4))
-            self.checkpoint.times["validation_seconds"].append(round(finished - steps.ended, 4))
+            self.checkpoint.epoch_seconds.append(round(steps.ended - steps.began, 4))
             state = {
                 "states": [part.state_dict() for part in self._stateful],
                 "generator": self.generator.get_state(),

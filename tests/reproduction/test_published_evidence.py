@@ -15,8 +15,9 @@ from replication.report.figures.render import save
 from replication.report.tables.paper import readme_results
 from replication.report.tables.render import render
 from replication.report.texts import csv_text, replace_block, sidecar
-from replication.runs.outputs import CLAIMS, FIGURES, TABLES, declared
-from replication.runs.record import RUNS, digest, records_of
+from replication.runs.outputs import declared
+from replication.runs.registry import CLAIMS, FIGURES, TABLES
+from replication.runs.run import RUNS, digest, records_of
 from support.published import EXPECTED, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 

@@ -27,8 +27,7 @@ from replication.datasets.prepared import Prepared
 from replication.models.base import create
 from replication.models.items import NO_AUGMENTATION
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
+from replication.runs.run import RunId, use_threads
 from support.repository import REAL
 
 CPU = torch.device("cpu")

@@ -11,8 +11,9 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.tables.layout import Sources
 from replication.report.texts import read_values
-from replication.runs.outputs import CLAIMS, DESCRIPTION, descriptions, evidence_behind, files_of
-from replication.runs.record import RUNS
+from replication.runs.outputs import descriptions, evidence_behind, files_of
+from replication.runs.registry import CLAIMS
+from replication.runs.run import DESCRIPTION, RUNS
 from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
 
 EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)

@@ -27,7 +27,7 @@ from replication.models.row_classifiers import (
     fit_student_t_mixture,
 )
 from replication.models.run import training_settings
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.training import SETTINGS
 
 Floats = NDArray[np.float64]

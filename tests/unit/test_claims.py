@@ -19,8 +19,8 @@ from replication.report.claims.judge import Finding, find, judge, record
 from replication.report.claims.numbers import compared
 from replication.report.claims.readings import PAIR, Material, Reading
 from replication.report.evidence import Evidence, _read_csv, _read_records
-from replication.runs.columns import COLUMNS
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.run import COLUMNS
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
 from support.repository import PRINTED, PUBLISHED, REPOSITORY
 

@@ -21,8 +21,8 @@ from replication.models.clai import CLaI
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
-from replication.runs.controls import EMBEDDINGS, OBJECTIVES
-from replication.runs.identity import RunId
+from replication.runs.registry import EMBEDDINGS, OBJECTIVES
+from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 from support.training import clouds

@@ -20,7 +20,7 @@ TRAIN = """
 import copy, sys
 import torch
 from clailearn.encoders import ResNet1d, ResNet2d
-from replication.runs.jobs import use_threads
+from replication.runs.run import use_threads
 
 use_threads(1)
 torch.manual_seed(0)

@@ -17,7 +17,7 @@ from replication.datasets.prepared import Prepared, load
 from replication.datasets.samples import Column, group_split
 from replication.datasets.sources import obtain, prepare
 from replication.models.items import splits_of
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.loopback import entry
 from support.repository import SOURCES
 

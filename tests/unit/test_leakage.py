@@ -16,7 +16,7 @@ from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_inputs, hourly_names, patient_folds
 from replication.datasets.samples import group_split, stratified_validation
 from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import dataset_settings
 from support.repository import REAL
 

@@ -17,7 +17,7 @@ from replication.models.base import create, draw_shift
 from replication.models.items import NO_AUGMENTATION, Images, Splits
 from replication.models.network_classifiers import CrossEntropy, SupervisedContrastive
 from replication.models.run import Run
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import merge
 from support.repository import REAL
 from support.training import SETTINGS

@@ -11,24 +11,23 @@ from replication.experiments.predictions import (
     Samples,
     load_predictions,
     load_samples,
+    read_runs,
     save_predictions,
+    save_run,
     save_samples,
 )
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import binary_metrics, multiclass_metrics
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 
 THRESHOLDS = (0.02, 0.1)
 
 
-def stored(
-    folder: Path, samples: Samples, runs: dict[RunId, Predictions], temperature: float, classes: int
-) -> list[Predictions]:
+def stored(folder: Path, samples: Samples, runs: dict[RunId, Predictions], classes: int) -> list[Predictions]:
     """What the files hold after both were written and read."""
     save_samples(folder / "samples.parquet", samples)
-    temperatures = dict.fromkeys(runs, temperature)
-    save_predictions(folder / "predictions_clai-m.parquet", runs, temperatures)
+    save_predictions(folder / "predictions_clai-m.parquet", runs)
     read = load_samples(folder / "samples.parquet")
     assert np.array_equal(read.y, samples.y)
     assert np.array_equal(read.group, samples.group)
@@ -39,7 +38,7 @@ def stored(
 
 def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: Path) -> None:
     samples, runs = multiclass()
-    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, TEMPERATURE, 4), strict=True):
+    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, 4), strict=True):
         assert np.array_equal(given.score.argmax(1), kept.score.argmax(1))
         before, after = (multiclass_metrics(samples.y, p) for p in (given.probability, kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
@@ -51,13 +50,14 @@ def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: P
 
 def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:
     samples, runs = recordings()
-    for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 1.0, 2), strict=True):
+    for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 2), strict=True):
         y = samples.y[samples.rows(run.fold)]
         assert given.alarm is not None
         assert kept.alarm is not None
         assert np.array_equal(given.alarm, kept.alarm)
         assert np.array_equal(given.score > 0, kept.score > 0)
-        for threshold in THRESHOLDS:  # calibrations are fitted again from float32, and few samples are as close as that
+        assert kept.calibration == given.calibration
+        for threshold in THRESHOLDS:  # few samples are as close to it as rounding moves them
             moved = (given.calibrated > threshold) != (kept.calibrated > threshold)
             assert moved.sum() <= 1
         before, after = (binary_metrics(y, p.score, p.probability, p.calibrated, threshold=0) for p in (given, kept))
@@ -69,7 +69,22 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
 
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
     samples, runs = recordings()
-    stored(tmp_path, samples, runs, 1.0, 2)
+    stored(tmp_path, samples, runs, 2)
     fewer = Samples(samples.y[1:], samples.group[1:], samples.recording[1:], samples.fold[1:])  # type: ignore[index]
     with pytest.raises(InputError, match=r"predictions_clai-m\.parquet: found \d+ rows of seed0/fold0, not \d+"):
         list(load_predictions(tmp_path / "predictions_clai-m.parquet", fewer, 2))
+
+
+def test_what_a_run_fitted_is_kept_with_its_predictions_and_never_guessed(tmp_path: Path) -> None:
+    for number, (run, given) in enumerate({**multiclass()[1], **recordings()[1]}.items()):
+        path = tmp_path / str(number) / str(run) / "predictions.npz"
+        path.parent.mkdir(parents=True)
+        save_run(path, given)
+        ((again, kept),) = read_runs([str(path)]).items()
+        assert (again, str(kept.calibration)) == (run, str(given.calibration)), "NaN is not equal to itself"
+        assert np.array_equal(kept.calibrated, given.calibrated)
+    np.savez(path, score=given.score, probability=given.probability, calibrated=given.calibrated)
+    with pytest.raises(
+        InputError, match=r"predictions\.npz: found no temperature, .* Evaluate it again: snakemake --force"
+    ):
+        read_runs([str(path)])

@@ -31,8 +31,7 @@ from replication.models.items import drawn_rows
 from replication.models.run import Run
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
-from replication.runs.identity import RunId
-from replication.runs.record import checksums
+from replication.runs.run import RunId, checksums
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 

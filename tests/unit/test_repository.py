@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from replication.runs.outputs import BENCHMARK
+from replication.runs.registry import BENCHMARK
 from support.repository import CONFIG, REAL, REPOSITORY
 
 DOCUMENTS = [

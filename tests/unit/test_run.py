@@ -16,7 +16,7 @@ from replication.models.base import create
 from replication.models.embedding import further_views
 from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 

@@ -17,7 +17,7 @@ from replication.experiments import schedules
 from replication.experiments.schedules import SCHEDULES, Case, Measurement, Shape, trunk_passes
 from replication.models.run import training_settings
 from replication.report.claims.computed import passes_as_printed
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 from replication.runs.settings import merge
 from support.repository import REAL
 

@@ -10,16 +10,8 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
-from replication.runs.config_check import read_yaml
-from replication.runs.models import MODELS
-from replication.runs.settings import (
-    cell_settings,
-    cells,
-    dataset_settings,
-    effective_settings,
-    load_settings,
-    select,
-)
+from replication.runs.registry import MODELS, read_yaml
+from replication.runs.settings import Settings, cell_settings, cells, effective_settings, load_settings, pass_on, select
 from support.repository import REAL, REPOSITORY
 
 
@@ -36,6 +28,7 @@ SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
 RATE, EPOCHS = (
     {key: {"choice": values}} for key, values in (("training.rate", [1, 2]), ("training.epochs", ["many", "few"]))
 )
+SIZE = {"embedding_size": {"choice": list(range(2, 10))}}
 LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 
 
@@ -45,6 +38,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"training": {"epoch": 3}}, "training: Additional properties are not allowed .'epoch' was unexpected"),
         ({"tuning": {"cifar10": {"spaces": {"gp": SPACE}}}}, "tuning.cifar10.spaces: found gp, which need rec"),
         ({"tuning": {"cifar10": {"spaces": {"clai-m": RATE}}}}, "tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexp"),
+        ({"tuning": {"cifar10": {"spaces": {"cross-entropy": SIZE}}}}, "found 'embedding_size', expected a setting that cross"),
         ({"tuning": {"cifar10": {"trials": 2, "spaces": {"clai-m": EPOCHS}}}}, "training.epochs: 'many' is not of type"),
         ({"tuning": {"cifar10": {"trials": 4, "spaces": {"gradient-boosting": LEAVES}}}}, "found 2 combinations, too few"),
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),
@@ -104,8 +98,20 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
     assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 1, "baselines": {"gp": {"epochs": 10}}}
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
         select(REAL, ["baselines.svm"])
-    for model in MODELS.values():
-        assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.settings).keys()
+    assert pass_on(REAL, "cross-entropy", ["threads"]) == {
+        "model": "cross-entropy", "threads": 1, **select(REAL, MODELS["cross-entropy"].reads),
+    }  # fmt: skip
+
+
+def test_a_setting_that_is_read_and_not_passed_on_is_an_error_with_its_key_and_rule() -> None:
+    passed_on = Settings(pass_on(REAL, "cross-entropy", ["training.epochs"]), "train_model")
+    assert passed_on["training"]["epochs"] == REAL["training"]["epochs"]
+    for read, key in (
+        (lambda: passed_on["encoder"], "encoder"),
+        (lambda: passed_on["training"]["warmup"], "training.warmup"),
+    ):
+        with pytest.raises(InputError, match=rf"setting {key}: the rule train_model does not pass it on"):
+            read()
 
 
 def test_command_prints_what_decides_a_run_and_which_names_there_are(

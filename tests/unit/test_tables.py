@@ -13,7 +13,8 @@ from replication.metrics.intervals import holm
 from replication.report.labels import METRICS, MINI_NOTE, Metric
 from replication.report.tables.layout import Group, Layout, number, to_latex, to_markdown
 from replication.report.tables.render import Table, render
-from replication.runs.outputs import TABLES, declared
+from replication.runs.outputs import declared
+from replication.runs.registry import TABLES
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 

@@ -6,17 +6,21 @@ from pathlib import Path
 import pytest
 
 from replication.report.tables.render import trials as table_of_trials
-from replication.runs.record import RUNS, read_records, write_records
+from replication.runs.registry import PREFIX
+from replication.runs.run import RUNS, read_records, write_records
 from replication.runs.settings import (
     cell_settings,
     cells,
+    chosen_trial,
     dataset_settings,
     load_settings,
     merge,
     model_settings,
     runs_of_study,
+    standard_error,
+    trial_settings,
+    trials,
 )
-from replication.runs.tuning import PREFIX, chosen_trial, standard_error, trial_settings, trials
 from support.published import copy_evidence, sources_for
 from support.repository import REAL, REPOSITORY
 

@@ -24,10 +24,7 @@ from replication.models.embedding import embed_splits
 from replication.models.run import Run
 from replication.report.evidence import Evidence
 from replication.report.verify import recompute
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
-from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.run import COLUMNS, SAMPLES, RunId, gather, predictions_of
 from replication.runs.settings import merge
 from support.repository import REAL, SOURCES
 
@@ -91,7 +88,7 @@ def test_two_classes_have_all_evidence(
         assert (found["auroc"], found["ece_calibrated"]) == (found["roc_auc"], found["ece_scaled"])
         tables[str(run.id)] = evaluation.metrics
         predicted[model] = {0: of_run}
-        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
+        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
         pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)
         share = (clailearn.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()

@@ -21,7 +21,7 @@ from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, WANT
 from replication.report.claims.page import claims_frame
 from replication.report.claims.readings import READINGS, Material
 from replication.report.evidence import Evidence
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
 from support.published import EXPECTED, copy_evidence
 from support.repository import PRINTED
 

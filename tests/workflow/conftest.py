@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.runs.outputs import OF_CLAIMS
+from replication.runs.registry import CLAIMS_FIGURE
 from support.chaos import TARGET, thin_copy
 from support.copies import Tree, copy_of_repository
 
@@ -53,7 +53,7 @@ def run_miniature(folder: Path) -> Tree:
     Tests of the published evidence render the other tracked outputs, without the workflow. Here they count as up to date.
     """
     tree = copy_of_repository(folder)
-    run = tree.snakemake("--cores", "4", "mini", f"paper_figures/{OF_CLAIMS}.pdf")
+    run = tree.snakemake("--cores", "4", "mini", f"paper_figures/{CLAIMS_FIGURE}.pdf")
     assert run.returncode == 0, run.stdout[-20000:]
     touched = tree.snakemake("--touch", "outputs")
     assert touched.returncode == 0, touched.stdout[-20000:]

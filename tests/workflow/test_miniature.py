@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.runs.outputs import CLAIMS, OF_CLAIMS, files_of_outputs
+from replication.runs.outputs import files_of_outputs
+from replication.runs.registry import CLAIMS, CLAIMS_FIGURE
 from support.copies import Tree, repeatable
 from support.repository import MINI, REPOSITORY
 
@@ -23,10 +24,10 @@ SAMPLES = [
 
 
 def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
-    """Means over seeds and folds under the paper's rule: model, metric, value."""
+    """Means over seeds and folds under the paper's rule: cell, metric, value."""
     frame = pd.read_csv(miniature.path / "results" / "mini" / dataset / "evidence" / "metrics.csv")
     frame = frame[frame["rule"].isna() | (frame["rule"] == "printed")]
-    return frame.groupby(["model", "metric"])["value"].mean()
+    return frame.groupby(["cell", "metric"])["value"].mean()
 
 
 def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> None:
@@ -37,7 +38,7 @@ def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> Non
 
 
 def test_published_verdicts_and_their_figure_are_rendered_as_tracked(miniature: Tree) -> None:
-    rendered = files_of_outputs("paper_figures", [CLAIMS, OF_CLAIMS])
+    rendered = files_of_outputs("paper_figures", [CLAIMS, CLAIMS_FIGURE])
     changed = [name for name in rendered if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
     assert changed == []
 

@@ -9,7 +9,7 @@ import yaml
 
 from replication.datasets.miniature import make
 from replication.report.plan import runs_left
-from replication.runs.outputs import OUTPUTS
+from replication.runs.registry import OUTPUTS
 from support.copies import Tree
 from support.repository import REAL
 

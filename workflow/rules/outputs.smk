@@ -39,7 +39,7 @@ rule draw_figure:
         evidence=evidence_of,
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
-        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == outputs.OF_CLAIMS else [],
+        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == registry.CLAIMS_FIGURE else [],
         library=RENDERING,
     output:
         pdf="<figures>/{figure}.pdf",
@@ -92,7 +92,7 @@ rule judge_claims:
 
 rule outputs:
     input:
-        outputs.files_of_outputs("<figures>", config.get("outputs", outputs.OUTPUTS)),
+        outputs.files_of_outputs("<figures>", config.get("outputs", registry.OUTPUTS)),
     localrule: True
     message:
         "Render every table and figure from the evidence."

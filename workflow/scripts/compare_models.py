@@ -1,15 +1,12 @@
-"""Compare all models of a dataset of samples from their predictions."""
+"""Compare all models of a dataset from their predictions: over seeds and samples, or on recordings by intervals over patients."""
 
 from pathlib import Path
 
 from replication.datasets import prepared
-from replication.experiments.predictions import by_model, read_runs, samples_of
-from replication.metrics.bootstrap import compare_models
-from replication.runs.jobs import start_job
+from replication.experiments.predictions import compare_runs, read_runs, samples_of
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
-# The epochs of a sleeper resemble each other; images stand for themselves.
-samples = samples_of(prepared.load(Path(snakemake.input.prepared).parent))
-runs = read_runs(snakemake.input.predictions)
-compared = by_model(runs, [run.cell for run in runs])
-compare_models(samples.y, samples.group, compared).to_csv(snakemake.output[0], index=False, float_format="%.6g")
+data, runs = prepared.load(Path(snakemake.input.prepared).parent), read_runs(snakemake.input.predictions)
+compared = compare_runs(samples_of(data), runs, data.info.get("label_hours_before"))
+compared.to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -6,8 +6,8 @@ from pathlib import Path
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
 from replication.report.texts import csv_text, read_values, sidecar
-from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

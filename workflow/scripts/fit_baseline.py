@@ -6,13 +6,12 @@ from replication.experiments.evaluation import evaluate
 from replication.models.base import create, on_embeddings
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
-run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output.metrics))
+run = Run.for_job(snakemake, output.metrics)
 if inputs.embedded:
     run = on_embeddings(run, load_embedded(inputs.embedded))
 recorder, model = run.recorder(), create(run.model)

@@ -6,7 +6,7 @@ from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page
 from replication.report.evidence import Evidence
 from replication.report.texts import caption, csv_text, read_values, sidecar
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

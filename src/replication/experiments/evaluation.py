@@ -19,21 +19,20 @@ from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
 from replication.experiments.objectives import open_space
-from replication.metrics.bootstrap import Predictions
+from replication.experiments.predictions import measure_predictions, save_run
+from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import (
-    binary_metrics,
     choose_threshold,
     reliability,
-    sample_metrics,
     top_label,
 )
-from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
+from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
 from replication.models.base import Model, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.items import Splits, recording_rows
 from replication.models.run import Run
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -54,8 +53,8 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
-    kind, mapping, bin, n, confidence, accuracy. predictions: in float32; an alarm is a score above the threshold that served
-    validation patients best.
+    kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples;
+    an alarm is a score above the threshold that served validation patients best.
     """
 
     metrics: pd.DataFrame
@@ -65,7 +64,7 @@ class Evaluation(NamedTuple):
     def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
-        np.savez(predictions, **{name: part for name, part in vars(self.predictions).items() if part is not None})
+        save_run(predictions, self.predictions)
 
 
 class Measured(NamedTuple):
@@ -83,7 +82,7 @@ class Measured(NamedTuple):
 
 
 def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
-    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`controls.parts_of`)."""
+    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`runs.outputs.control_parts`)."""
     model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
     process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
     controls = {
@@ -157,45 +156,39 @@ def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
     """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes.
 
-    Validation samples calibrate, and choose the thresholds for F1 and for alarms. Two classes have the metrics of table 3, and of
-    table 1 unless they are of hours of recordings, where events are rare.
+    Validation samples calibrate, and choose the thresholds for F1 and for alarms.
     """
+    recordings, utility, alarm = run.data.info["kind"] == "recordings", None, None
     if test.score.ndim == 2:
-        temperature = fit_temperature(val.score, val.y)
-        raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-        return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
-    probability: Floats = positive_probability(test.score) if voted else expit(test.score)
-    calibrated = fit_logistic(val.score, val.y)(test.score)
-    threshold = choose_threshold(val.y, val.score)
-    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)
-    if run.data.info["kind"] != "recordings":
-        return _evaluation(test, probability, calibrated, sample_metrics(test.y, probability, calibrated) | metrics)
-    _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
-    scored_rows = val_rows if run.scored_split == "val" else test_rows
-    of_val, of_test = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
-    if of_val is None or of_test is None:
-        return _evaluation(test, probability, calibrated, metrics)
-    alarm = test.score > choose_alarm_threshold(of_val, val.score)
-    metrics["utility"] = utility_score(of_test, alarm)
-    return _evaluation(test, probability, calibrated, metrics, alarm)
-
-
-def _evaluation(
-    test: Scored,
-    raw: Floats,
-    calibrated: Floats,
-    metrics: Mapping[str, float],
-    alarm: NDArray[np.bool_] | None = None,
-) -> Evaluation:
+        fitted, threshold = Calibration(fit_temperature(val.score, val.y)), None
+        probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
+    else:
+        logistic, threshold = fit_logistic(val.score, val.y), choose_threshold(val.y, val.score)
+        fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
+        probability = positive_probability(test.score) if voted else expit(test.score)
+        calibrated = logistic(test.score)
+    if recordings:
+        _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
+        scored_rows = val_rows if run.scored_split == "val" else test_rows
+        validation, utility = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
+        alarm = None if validation is None else test.score > choose_alarm_threshold(validation, val.score)
+    given = Predictions(test.score, probability, calibrated, alarm, fitted)
+    metrics = measure_predictions(test.y, given, utility, recordings, threshold)
+    if threshold is None:
+        metrics["temperature"] = fitted.temperature
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
-    kind = "top-label" if raw.ndim == 2 else "positive-rate"
+    score, raw, mapped = (part.astype(np.float32) for part in (test.score, probability, calibrated))
+    return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
+
+
+def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
+    """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
+    kind = "top-label" if given.score.ndim == 2 else "positive-rate"
     diagrams = []
-    for mapping, p in (("raw", raw), ("calibrated", calibrated)):
-        pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
+    for mapping, p in (("raw", given.probability), ("calibrated", given.calibrated)):
+        pairs = top_label(y, p) if p.ndim == 2 else (p, y)
         diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
-    score, probability, mapped = (part.astype(np.float32) for part in (test.score, raw, calibrated))
-    predictions = Predictions(score, probability, mapped, alarm)
-    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions)
+    return pd.concat(diagrams, ignore_index=True)
 
 
 def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:

@@ -15,8 +15,7 @@ from replication.metrics.hourly import segments
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.items import recording_rows
 from replication.models.run import Run
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
+from replication.runs.run import COLUMNS, RunId
 
 Floats = NDArray[np.floating[Any]]
 AROUND_ONSET, FEWEST_STAYS = (-24, 9), 20

@@ -1,4 +1,4 @@
-"""The embeddings of `replication.runs.controls`: their spaces, without training and along trainings by other objectives.
+"""The embeddings of `replication.runs.registry`: their spaces, without training and along trainings by other objectives.
 
 Trainings by other losses, on the same trunk, settings and passes, are the control of claim 9: whether the alignment of an
 embedding rises because Collaborative Learning maximises it, or with any training that separates classes. A model of `MODELS` has
@@ -21,7 +21,7 @@ from clailearn.trainer import Epoch
 from replication.models.base import Network, Space, create
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run
-from replication.runs.controls import EMBEDDINGS, INPUTS
+from replication.runs.registry import EMBEDDINGS, INPUTS
 
 VALIDATION_SAMPLES = 1000
 """Validation samples behind an alignment."""
@@ -37,7 +37,7 @@ class Inputs(nn.Module):
 
 
 def create_embedding(name: str) -> Network:
-    """Return the model, not trained yet, whose network has an embedding of `replication.runs.controls`."""
+    """Return the model, not trained yet, whose network has an embedding of `replication.runs.registry`."""
     embedding = EMBEDDINGS[name]
     model = create(embedding.model, embedding.fit)
     assert isinstance(model, Network)

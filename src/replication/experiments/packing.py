@@ -28,10 +28,7 @@ from replication.models.embedding import Embedded, means_of_views
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
-from replication.runs.record import checksums
+from replication.runs.run import COLUMNS, RunId, checksums, gather
 
 KEPT_REFERENCES = 400
 """Training samples that vote in a published model, as many of each class, weighted by its share."""

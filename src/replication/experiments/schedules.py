@@ -33,9 +33,7 @@ from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples, precision_context
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
-from replication.runs.columns import COLUMNS
-from replication.runs.jobs import use_threads
-from replication.runs.record import peak_gpu_memory, peak_memory
+from replication.runs.run import COLUMNS, peak_gpu_memory, peak_memory, use_threads
 
 Row = tuple[str, str, int, int, int, int, str, float]
 SCHEDULES = ("printed", "sequential", "joint")

@@ -16,7 +16,7 @@ from torch import Tensor
 from clailearn.alignment import TargetMatrix, alignment_loss, alignment_scores
 from clailearn.inference import RULES, decide, parzen_means, predict_labels
 from clailearn.kernels import Kernel, MahalanobisGaussian
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 
 Row = dict[str, object]
 

@@ -1,7 +1,6 @@
 """One cell of a study: fit a model with the cell's settings, and measure it on the samples that the study is scored on."""
 
 import copy
-import time
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -21,28 +20,24 @@ class Cell(NamedTuple):
     """The results of a cell.
 
     evaluation: on the samples that the study is scored on. history: a row an epoch; of a network, `operations` are the
-    floating-point operations up to the end of each epoch. figures: for the record of the run, the choices of the fit among them;
-    `training_seconds` include validation, and the time of interrupted processes up to their checkpoint.
+    floating-point operations up to the end of each epoch. choices: of the fit, for the record of the run.
     """
 
     evaluation: Evaluation
     history: pd.DataFrame
-    figures: dict[str, Any]
+    choices: dict[str, Any]
 
 
 def run_cell(run: Run, checkpoint: Checkpoint) -> Cell:
     """Fit the model of a cell, and evaluate it on all test samples of the run."""
-    started = time.perf_counter()
     model = create(run.model)
     epochs = model.fit(run, checkpoint)
-    seconds = checkpoint.earlier + time.perf_counter() - started
-    figures: dict[str, Any] = {"training_seconds": round(seconds, 2), **model.choices}
     history = pd.DataFrame(epochs or {"epoch": []})
     if isinstance(model, Network):
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
-    return Cell(evaluate(run, model, run.splits), history, figures)
+    return Cell(evaluate(run, model, run.splits), history, model.choices)
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

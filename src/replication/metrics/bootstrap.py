@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
 from replication.metrics.hourly import HourlyUtility, utility_parts
 from replication.metrics.intervals import Floats, bca_limits, paired_difference
-from replication.runs.columns import COLUMNS
+from replication.runs.run import COLUMNS
 
 PATIENT_METRICS = ("auroc", "auprc", "utility")
 SAMPLE_METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
@@ -44,6 +44,19 @@ DRAWS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What a run fitted on validation samples: of many classes a temperature, of two the logistic map of its scores.
+
+    vote: whether the scores of two classes are votes in [-1, 1]; otherwise they are log-odds. What does not apply is NaN.
+    """
+
+    temperature: float = np.nan
+    slope: float = np.nan
+    intercept: float = np.nan
+    vote: bool = False
+
+
+@dataclass(frozen=True)
 class Predictions:
     """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
 
@@ -51,6 +64,7 @@ class Predictions:
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
     alarm: NDArray[np.bool_] | None = None
+    calibration: Calibration = Calibration()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from clailearn.trainer import Epoch, Figures, Items, Samples, TrainingSettings, 
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.items import Splits
 from replication.models.run import Run
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 logger = logging.getLogger(__name__)
 

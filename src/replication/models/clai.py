@@ -17,7 +17,7 @@ from clailearn.trainer import Epoch, Items
 from replication.models.base import Floats, Network, Space, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 
 def build_clai(

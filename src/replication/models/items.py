@@ -17,7 +17,7 @@ from clailearn.errors import InputError
 from clailearn.trainer import Items, Samples
 from replication.datasets.prepared import DEVELOPMENT, Prepared, normalisation, require_classes
 from replication.datasets.recordings import CLASSES, draw_patients, hourly_inputs
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 
 Rows = NDArray[np.bool_]
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -17,9 +17,8 @@ from replication.datasets import prepared
 from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_names
 from replication.models.items import Splits, splits_of
-from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
-from replication.runs.record import Recorder, digest, file_digest
+from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
+from replication.runs.settings import Settings
 
 logger = logging.getLogger("replication")
 
@@ -52,6 +51,15 @@ class Run:
             precision = choose_precision(settings["training"]["precision"], device)
             settings = {**settings, "training": {**settings["training"], "precision": precision}}
         return cls(data, settings, run_id, device)
+
+    @classmethod
+    def for_job(cls, job: Any, file: str) -> Self:
+        """Open the run of a job of the workflow (`snakemake`), of which `file` is an output.
+
+        A setting that its rule does not pass on is an error where it is read.
+        """
+        run = cls.open(job.input.prepared, job.params.settings, RunId.parse(file))
+        return replace(run, settings=Settings(run.settings, job.rule))
 
     @property
     def model(self) -> str:

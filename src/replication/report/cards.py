@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from replication.report.labels import model_title
-from replication.runs.models import CLAI
+from replication.runs.registry import CLAI
 
 METRICS = {
     "accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC", "auroc": "AUROC", "auprc": "AUPRC",

@@ -1,7 +1,7 @@
 """Evidence folders, read.
 
-An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.columns`), `dataset.json` and the records of
-its runs (`replication.runs.record`). Every table, figure and verdict is a function of such folders.
+An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.run.COLUMNS`), `dataset.json` and the records of
+its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders.
 """
 
 import zlib
@@ -16,9 +16,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.patients import read_description, withheld
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
-from replication.runs.record import RUNS, read_records
+from replication.runs.run import COLUMNS, RUNS, RunId, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""

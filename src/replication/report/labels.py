@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import MODELS
+from replication.runs.registry import EMBEDDINGS, MODELS
 
 MAJORITY = "majority-class"
 """Key of rows that always name the class most frequent in training. The registry of models does not have it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clailearn.errors import InputError
-from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.run import SAMPLES, predictions_of
 
 SIGNALS = "signals.csv"
 PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))

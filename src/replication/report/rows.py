@@ -12,7 +12,7 @@ import pandas as pd
 from replication.metrics.intervals import interval, spread
 from replication.report.evidence import Evidence
 from replication.report.labels import MAJORITY, MODEL_OF, Metric, model_title
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 
 def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

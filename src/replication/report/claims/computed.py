@@ -26,8 +26,7 @@ from replication.report.claims.numbers import (
 )
 from replication.report.claims.readings import MULTICLASS, PAIR, multiclass, of_table1, present, septic
 from replication.report.texts import printed_value
-from replication.runs.controls import COMPARED, EMBEDDINGS
-from replication.runs.outputs import BENCHMARK, CLAIM_TEXTS, THEORY
+from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, EMBEDDINGS, THEORY
 
 QUANTITIES: dict[str, str] = CLAIM_TEXTS["quantities"]
 SIMULATED = "simulated classes"

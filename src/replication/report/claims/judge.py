@@ -16,7 +16,7 @@ from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of
 from replication.report.claims.numbers import Numbers, unfolded
 from replication.report.claims.readings import Material, absent
 from replication.report.evidence import Evidence
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
 
 TARGETS = CLAIM_TEXTS["targets"]
 UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)

@@ -14,8 +14,7 @@ from replication.report.claims.readings import PAIR, Material, Reading, learned,
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.texts import printed_value
-from replication.runs.models import EMBEDDING, MODELS
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS, EMBEDDING, MODELS
 
 Role = Literal["test", "informs", "option", "beside", "control"]
 MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
 from replication.report.texts import table
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
 
 Record = Mapping[str, Any]
 """A judged claim, or an estimate of it (`replication.report.claims.judge.record`)."""

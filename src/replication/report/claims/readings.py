@@ -9,9 +9,7 @@ import pandas as pd
 from replication.metrics.intervals import Interval, interval, values
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
 from replication.report.texts import printed_value
-from replication.runs.controls import OBJECTIVES
-from replication.runs.models import CLAI, MODELS
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAI, CLAIM_TEXTS, MODELS, OBJECTIVES
 
 PAIR = ("clai-m", "clai-c")
 """The paper's models: kernels that a contributor adds are in none of its claims."""

@@ -19,8 +19,7 @@ from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import MODEL_OF, in_order
-from replication.runs.models import CLAI, MODELS
-from replication.runs.outputs import PICTURED_MODEL
+from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.

@@ -15,7 +15,7 @@ from replication.report.figures import paper, supplement
 from replication.report.figures.style import THEME, Drawn, not_run
 from replication.report.rows import identified, owners, runs_behind
 from replication.report.texts import caption
-from replication.runs.outputs import OF_CLAIMS
+from replication.runs.registry import CLAIMS_FIGURE
 
 
 class Drawing(NamedTuple):
@@ -41,7 +41,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS2": Drawing(supplement.reliability, supplement.RELIABILITY_COLUMNS),
     "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS, takes="printed"),
     "supplement/figureS4": Drawing(supplement.time_and_memory, supplement.GROWTH_COLUMNS),
-    OF_CLAIMS: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
+    CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MODEL_OF, in_order, model_title
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.
 logging.getLogger("fontTools").setLevel(logging.WARNING)

@@ -18,8 +18,8 @@ from replication.report.figures import style
 from replication.report.figures.style import BLUE, GREEN, GREY, PURPLE, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.texts import printed_value
-from replication.runs.columns import COLUMNS as FILES
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
+from replication.runs.run import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
 MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}

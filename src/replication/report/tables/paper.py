@@ -13,8 +13,7 @@ from replication.report.evidence import Evidence, printed_reading
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.rows import identified, in_units, summary
 from replication.report.tables.layout import Block, Colour, Group, Layout, Sources, markdown, pivot
-from replication.runs.models import CLAI
-from replication.runs.outputs import TABLES, WHOLE_COHORTS
+from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]

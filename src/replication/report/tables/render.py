@@ -19,8 +19,8 @@ from replication.report.rows import identified, in_units, owners, runs_behind, s
 from replication.report.tables import paper
 from replication.report.tables.layout import Block, Layout, Sources, pivot, reason_of, to_latex, to_markdown
 from replication.report.texts import caption
-from replication.runs.models import CLAI
-from replication.runs.tuning import PREFIX, chosen_trial, standard_error
+from replication.runs.registry import CLAI, PREFIX
+from replication.runs.settings import chosen_trial, standard_error
 
 Blocks = Sequence[Block]
 Frame = Callable[[Sources, Blocks], pd.DataFrame]
