@@ -110,6 +110,7 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
         assert (claim["outcome"], claim["qualifier"]) == (verdict, "where tested")
     names = {target: CLAIM_TEXTS["targets"][target]["name"] for target in ("zero", "product")}
     assert claim["readings"] == {names["zero"]: NOT, names["product"]: REPRODUCED}
+    assert [one["outcome"] for one in claim["estimates"] if one["decides"]] == [NOT, REPRODUCED]
 
 
 def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(tmp_path: Path) -> None:

@@ -173,15 +173,6 @@ def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) 
     assert publish(["pathmnist"], real, target, REAL) == []
 
 
-def test_a_further_run_of_uncommitted_code_is_refused_and_changes_nothing(target: Path, real: Path) -> None:
-    before, folder = contents(target), real / "pathmnist" / "evidence"
-    others = [entry for entry in records_of(folder) if entry["run"] != LAST]
-    write_records(folder / RUNS, [*others, record(RunId.parse(LAST), dirty=True)])
-    with pytest.raises(InputError, match=f"{LAST} was made with uncommitted changes"):
-        publish(["pathmnist"], real, target, REAL)
-    assert contents(target) == before
-
-
 def test_other_arrays_and_missing_or_damaged_predictions_are_refused(target: Path, real: Path) -> None:
     (target / "pathmnist" / "evidence" / "samples.parquet").rename(target / "samples.parquet")
     with pytest.raises(InputError, match=r"comparisons\.csv needs predictions of all runs"):

@@ -136,16 +136,6 @@ def test_an_option_of_ours_has_no_say(numbers: Numbers) -> None:
     assert found(numbers).outcome == REPRODUCED
 
 
-def test_readings_that_contradict_each_other_make_the_verdict_depend(numbers: Numbers) -> None:
-    add(numbers, "pathmnist", REPRODUCED)
-    add(numbers, "pathmnist", OPEN, "product")
-    assert found(numbers).outcome == OPEN
-    add(numbers, "pathmnist", NOT, "product")
-    finding = found(numbers)
-    assert finding.outcome == Outcome.DEPENDS
-    assert list(finding.decisive["outcome"]) == [REPRODUCED, NOT]
-
-
 def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(numbers: Numbers) -> None:
     add(numbers, "pathmnist", REPRODUCED, part="ranking")
     finding = found(numbers, "ranking", "calibration")

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from replication.runs.outputs import files_of_outputs
-from replication.runs.registry import CLAIMS, CLAIMS_FIGURE
 from support.copies import Tree, repeatable
-from support.repository import MINI, REPOSITORY
+from support.repository import MINI
 
 DATA_RULES = {"mini_fetch_source", "mini_prepare_dataset"}
 TRAINING = {"mini_train_model", "mini_train_traced", "mini_run_cell", "mini_embed_study"}
@@ -35,12 +34,6 @@ def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> Non
     missing = [name for name in drawn if not (miniature.path / name).is_file()]
     assert missing == []
     assert miniature.planned("all") == {}
-
-
-def test_published_verdicts_and_their_figure_are_rendered_as_tracked(miniature: Tree) -> None:
-    rendered = files_of_outputs("paper_figures", [CLAIMS, CLAIMS_FIGURE])
-    changed = [name for name in rendered if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
-    assert changed == []
 
 
 def test_no_temporary_file_is_left(miniature: Tree) -> None:
