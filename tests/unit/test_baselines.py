@@ -33,25 +33,14 @@ from support.training import SETTINGS
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 MIXTURE: dict[str, Any] = {
-    "components": 2,
-    "degrees_of_freedom": 4.0,
-    "variance": 0.999,
-    "regularisation": 1e-4,
-    "samples_per_class": 5000,
-    "iterations": 500,
-    "tolerance": 1e-5,
-    "seed": 0,
-}
+    "components": 2, "degrees_of_freedom": 4.0, "variance": 0.999, "regularisation": 1e-4,
+    "samples_per_class": 5000, "iterations": 500, "tolerance": 1e-5, "seed": 0,
+}  # fmt: skip
 TRAINING = {key: value for key, value in asdict(SETTINGS).items() if key not in ("target", "seed")}
 TRAINING |= {"epochs": 30, "learning_rate": 0.02}
 PROCESS: dict[str, Any] = {
-    "inducing_points": 32,
-    "epochs": 20,
-    "batch_size": 128,
-    "learning_rate": 0.05,
-    "samples_per_class": 5000,
-    "seed": 0,
-}
+    "inducing_points": 32, "epochs": 20, "batch_size": 128, "learning_rate": 0.05, "samples_per_class": 5000, "seed": 0,
+}  # fmt: skip
 
 
 def two_clouds(n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -214,14 +203,8 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
         "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
     }  # fmt: skip
     training = training_settings(config, conditions=1, seed=0)
-    run: Any = SimpleNamespace(
-        splits=splits,
-        settings=config,
-        training=training,
-        inputs=2,
-        device=torch.device("cpu"),
-        id=RunId("stays", "dkgp", 0),
-    )
+    run: Any = SimpleNamespace(splits=splits, settings=config, training=training, inputs=2)
+    run.device, run.id = torch.device("cpu"), RunId("stays", "dkgp", 0)
     model = DeepKernelGP()
     history = model.fit(run, None)
     scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)

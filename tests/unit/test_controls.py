@@ -38,11 +38,8 @@ def rows_run(name: str, **overrides: Any) -> Run:
         y = np.arange(n) % CLASSES
         arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(CLASSES, 4)[y]).astype(np.float32)
         arrays[f"y_{split}"] = y.astype(np.int64)
-    info = {
-        "kind": "features",
-        "classes": [str(k) for k in range(CLASSES)],
-        "normalisation": {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}},
-    }
+    norm = {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}}
+    info = {"kind": "features", "classes": [str(k) for k in range(CLASSES)], "normalisation": norm}
     model = EMBEDDINGS[name].model
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)

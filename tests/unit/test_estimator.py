@@ -98,12 +98,6 @@ def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wr
         CLaIClassifier(**wrong).fit(X, y)  # type: ignore[arg-type]
 
 
-def test_divergence_names_the_parameter_of_the_estimator() -> None:
-    X, y = make_moons(200, random_state=0)
-    with pytest.raises(ValueError, match=r"training diverged .* lower learning_rate"):
-        CLaIClassifier(learning_rate=1e30, random_state=0).fit(X, y)
-
-
 def test_embeddings_of_all_conditions_side_by_side() -> None:
     X, y = load_digits(n_class=3, return_X_y=True)
     model = CLaIClassifier(embedding_size=5, epochs=1, random_state=0)
@@ -226,12 +220,6 @@ def test_numbers_as_objects_and_parameters_of_numpy_are_as_those_of_python() -> 
     assert other.classes_.dtype == y.dtype
 
 
-@pytest.mark.parametrize("column", [["m", "f"], pd.Categorical(["m", "f"]), pd.to_datetime(["2020", "2021"])])
-def test_a_column_without_numbers_is_named(column: Any) -> None:
-    with pytest.raises(ValueError, match="X holds no numbers in column 'sex'"):
-        CLaIClassifier(epochs=1).fit(pd.DataFrame({"age": [1.0, 2.0], "sex": column}), [0, 1])
-
-
 def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
     X, y = load_iris(return_X_y=True)
     model = CLaIClassifier(epochs=1, random_state=0).fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
@@ -273,12 +261,23 @@ def test_inputs_whose_squares_overflow_are_refused_with_the_remedy(precision: st
         model.fit(X / 1000, y)
 
 
-@pytest.mark.parametrize("device", ["gpu", "meta", *([] if torch.cuda.is_available() else ["cuda"])])
-def test_a_device_without_a_computation_is_refused(device: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"device is '{device}', where torch cannot compute; expected 'cpu', or 'cuda'"
-    ):
-        CLaIClassifier(device=device).fit([[0.0], [1.0]], [0, 1])
+NOT_NUMBERS = (["m", "f"], pd.Categorical(["m", "f"]), pd.to_datetime(["2020", "2021"]))
+NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "message"),
+    [
+        ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
+        ({"references": "all", "calibration": None}, [[0], [1], [2]], "found 3 samples to train on, and references='all' needs"),
+        ({"trunk": Convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
+        *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
+        *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
+    ],
+)  # fmt: skip
+def test_samples_and_parameters_without_a_fit_are_refused_by_name(settings: Any, X: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CLaIClassifier(**settings, random_state=0).fit(X, np.arange(len(X)) % 2)
 
 
 @pytest.mark.parametrize(
@@ -302,17 +301,6 @@ def test_import_of_the_package_does_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         clailearn.Nothing  # noqa: B018
-
-
-def test_too_few_samples_for_all_references_are_named() -> None:
-    X, y = np.array([[0.0], [1.0], [2.0]]), [0, 1, 1]
-    with pytest.raises(ValueError, match="found 3 samples to train on, and references='all' needs two batches of two"):
-        CLaIClassifier(references="all", calibration=None).fit(X, y)
-
-
-def test_samples_without_inputs_are_refused_with_an_own_trunk() -> None:
-    with pytest.raises(ValueError, match=r"X has the shape \(4,\), expected \(samples, ...\)"):
-        CLaIClassifier(trunk=Convolutional()).fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
 
 
 def test_labels_and_probabilities_follow_the_parameters_of_the_fit(tmp_path: Path) -> None:

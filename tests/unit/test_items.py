@@ -12,20 +12,14 @@ from replication.models.items import NO_AUGMENTATION, Images, Recordings
 CPU = torch.device("cpu")
 
 
-@pytest.fixture
-def images() -> Images:
-    x = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
-    return Images(
-        x,
-        np.arange(12) % 3,
-        [10.0, 20.0, 30.0],
-        [2.0, 4.0, 8.0],
-        NO_AUGMENTATION | {"crop": 2, "flip": True},
-        CPU,
-    )
+def pictures(n: int, height: int, width: int, **changes: Any) -> Images:
+    """Return so many random pictures that are augmented like this."""
+    x = np.random.default_rng(0).integers(0, 256, (n, height, width, 3), dtype=np.uint8)
+    return Images(x, np.arange(n) % 3, [10.0, 20.0, 30.0], [2.0, 4.0, 8.0], NO_AUGMENTATION | changes, CPU)
 
 
-def test_images_are_normalised_per_channel_and_given_channels_first(images: Images) -> None:
+def test_images_are_normalised_per_channel_and_given_channels_first() -> None:
+    images = pictures(12, 8, 8)
     x, y = images.batch(torch.tensor([3, 5]), None)
     expected = (images.x[[3, 5]].double() - torch.tensor([10, 20, 30])) / torch.tensor([2, 4, 8])
     torch.testing.assert_close(x, expected.permute(0, 3, 1, 2).float())
@@ -33,8 +27,8 @@ def test_images_are_normalised_per_channel_and_given_channels_first(images: Imag
     assert x.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror(images: Images) -> None:
-    items = torch.arange(12)
+def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror() -> None:
+    images, items = pictures(12, 8, 8, crop=2, flip=True), torch.arange(12)
     first, second = (images.batch(items, torch.Generator().manual_seed(4))[0] for _ in range(2))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
     plain = images.batch(items, None)[0]
@@ -55,8 +49,7 @@ def test_borders_of_shifted_images_show_the_image_mirrored_there() -> None:
 
 
 def test_alternate_epochs_mirror_the_images_that_the_one_before_did_not() -> None:
-    x, items = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8), torch.arange(12)
-    images = Images(x, np.zeros(12, np.int64), [0.0] * 3, [1.0] * 3, NO_AUGMENTATION | {"flip": "alternate"}, CPU)
+    images, items = pictures(12, 8, 8, flip="alternate"), torch.arange(12)
     plain, epochs = images.batch(items, None)[0], []
     for epoch in (1, 2, 3):
         images.begin_epoch(epoch)
@@ -69,10 +62,7 @@ def test_alternate_epochs_mirror_the_images_that_the_one_before_did_not() -> Non
 
 def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
-    x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)
-    augmentation = NO_AUGMENTATION | changes
-    data = Images(x, np.zeros(40, np.int64), [100.0] * 3, [50.0] * 3, augmentation, CPU)
-    items = torch.arange(40)
+    data, items = pictures(1, 6, 6, **changes), torch.zeros(40, dtype=torch.int64)
     return data.batch(items, torch.Generator().manual_seed(0))[0], data.batch(items[:1], None)[0][0]
 
 
@@ -91,9 +81,8 @@ def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
     ],
 )
 def test_augmentations_that_the_size_of_images_forbids_are_refused(changes: dict[str, Any], found: str) -> None:
-    pixels = np.zeros((2, 4, 6, 3), np.uint8)
     with pytest.raises(InputError, match=rf"training\.augmentation\.{found}"):
-        Images(pixels, np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, NO_AUGMENTATION | changes, CPU)
+        pictures(2, 4, 6, **changes)
 
 
 def test_colours_change_by_one_contrast_and_one_brightness_a_channel() -> None:

@@ -79,13 +79,8 @@ def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
 def contrast(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
     """The history of a training by the loss on items of this kind of data."""
     settings = {"baselines": {"supervised_contrastive": {"temperature": 0.2}}}
-    run: Any = SimpleNamespace(
-        splits=Splits(items, items, items),
-        settings=settings,
-        training=SLOWLY,
-        device=torch.device("cpu"),
-        data=SimpleNamespace(info={"kind": kind}),
-    )
+    run: Any = SimpleNamespace(splits=Splits(items, items, items), settings=settings, training=SLOWLY)
+    run.device, run.data = torch.device("cpu"), SimpleNamespace(info={"kind": kind})
     model = SupervisedContrastive()
     model.module = model.network = encoder
     return model.learn(run, dict, None)
@@ -117,14 +112,8 @@ def test_contrastive_loss_is_the_published_one(kind: str, copies: int) -> None:
 
 def test_copies_of_an_image_are_augmented_each_for_itself() -> None:
     pixels = np.random.default_rng(0).integers(0, 255, (8, 12, 12, 3), dtype=np.uint8)
-    items = Images(
-        pixels,
-        np.arange(8) % 2,
-        [0.0] * 3,
-        [1.0] * 3,
-        NO_AUGMENTATION | {"crop": 4, "flip": True},
-        torch.device("cpu"),
-    )
+    augmentation = NO_AUGMENTATION | {"crop": 4, "flip": True}
+    items = Images(pixels, np.arange(8) % 2, [0.0] * 3, [1.0] * 3, augmentation, torch.device("cpu"))
     drawn = []
     original = items.batch
     items.batch = lambda rows, generator: drawn.append((rows, original(rows, generator))) or drawn[-1][1]  # type: ignore
