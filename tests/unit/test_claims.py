@@ -134,9 +134,7 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
     assert finding.outcome == UNTESTED, "16 epochs are an option of ours"
     if number == "3b":
         assert set(finding.numbers["name"]) == {"cifar10"}
-        assert (
-            "PathMNIST: runs of both kernels with one batch size, so that an epoch has as many steps" in finding.needs
-        )
+        assert any("PathMNIST: runs of both kernels with one batch size" in need for need in finding.needs)
     copy_evidence(root, "epochs-120")
     change(root, "epochs-120", "history.csv", lambda history: history[history["cell"].str.endswith("_zero")])
     for level, verdict in ((0.4, REPRODUCED), (0.6, NOT)):
@@ -153,10 +151,8 @@ def test_the_lead_is_the_mean_over_the_epochs_of_both_curves(tmp_path: Path) -> 
     rows = [("a", 0, 1, 0.2), ("a", 0, 2, 0.6), ("b", 0, 1, 0.1), ("b", 0, 2, 0.4), ("b", 0, 3, 0.9)]
     history = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "validation_accuracy"])
     history.reindex(columns=COLUMNS["history.csv"]).to_csv(root / "cifar10/evidence/history.csv", index=False)
-    material, reading = (
-        Material(Evidence.found(root, EXPECTED), PRINTED),
-        Reading("", {arm: f"cifar10/{arm}" for arm in "abc"}),
-    )
+    reading = Reading("", {arm: f"cifar10/{arm}" for arm in "abc"})
+    material = Material(Evidence.found(root, EXPECTED), PRINTED)
     _read_csv.cache_clear()
     (lead, _), (none, _) = (compared(material, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
     assert (list(lead), len(none)) == (pytest.approx([0.15]), 0)
@@ -257,9 +253,7 @@ def mimic(tmp_path: Path) -> Path:
         ("8", "ece", {"clai-m": 0.4, "clai-c": 0.4}),
     ],
 )
-def test_verdicts_on_sepsis_flip_with_the_metrics(
-    mimic: Path, number: str, metric: str, levels: dict[str, float]
-) -> None:
+def test_verdicts_on_sepsis_flip_with_metrics(mimic: Path, number: str, metric: str, levels: dict[str, float]) -> None:
     assert outcome(mimic, number) == REPRODUCED
     put(mimic, "mimic-iv", "metrics.csv", levels, metric=metric)
     assert outcome(mimic, number) == NOT
@@ -431,10 +425,8 @@ def test_cost_is_judged_by_time_a_pass_and_memory_but_in_miniature(
         memory = frame[frame["quantity"] == "peak_memory_mb"]
         frame = pd.concat([frame, *(memory.assign(repetition=again) for again in (1, 2))], ignore_index=True)
         own = frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")]
-        seconds = passes_as_printed(own["M"], own["C"]) ** power * (
-            1 + 0.001 * own["C"] * own["repetition"] / own["C"].max()
-        )
-        memory = own["C"] ** (power - 1) * (1 + 0.001 * own["C"] * own["repetition"] / own["C"].max())
+        noise = 1 + 0.001 * own["C"] * own["repetition"] / own["C"].max()
+        seconds, memory = passes_as_printed(own["M"], own["C"]) ** power * noise, own["C"] ** (power - 1) * noise
         values = seconds.where(own["quantity"] == "seconds", memory)
         return frame.assign(value=values.reindex(frame.index).fillna(frame["value"]))
 

@@ -111,9 +111,7 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
     assert not (tmp_path / "payload_ran").exists()
 
 
-def test_a_file_that_changed_after_it_was_verified_is_not_unpickled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changed_since_its_check_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = make("cifar10", tmp_path / "raw", 5)
     source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", True)
@@ -326,9 +324,7 @@ def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(("flag", "size"), [("pneumoniamnist", 28), ("bloodmnist", 28), ("bloodmnist", 64)])
-def test_a_flat_set_of_any_size_is_fetched_under_its_own_name_and_prepared(
-    tmp_path: Path, flag: str, size: int
-) -> None:
+def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path: Path, flag: str, size: int) -> None:
     settings = entry("medmnist", medmnist_flag=flag, medmnist_size=size, title="Flat")
     name, info = images.file_name(settings), INFO[flag]
     (row,) = images.MEDMNIST.choose(images.catalogued(settings), settings)

@@ -169,9 +169,7 @@ def development_patients(data: Prepared) -> set[int]:
     return set(np.asarray(data["patients_all"])[np.asarray(data["folds_all"]) == DEVELOPMENT])
 
 
-def test_development_patients_are_in_no_fold_and_of_both_kinds_at_the_share(
-    challenge_folder: Path, tmp_path: Path
-) -> None:
+def test_development_patients_are_in_no_fold_and_of_both_kinds(challenge_folder: Path, tmp_path: Path) -> None:
     data = challenge(challenge_folder, tmp_path / "p", development_share=0.25)
     patients, folds, y = (np.asarray(data[f"{name}_all"]) for name in ("patients", "folds", "y"))
     drawn, septic = development_patients(data), set(patients[y == 1])
@@ -194,9 +192,7 @@ def test_septic_development_patients_are_the_same_in_every_cohort(challenge_fold
     assert drawn["septic"] < drawn["all"]
 
 
-def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
-    challenge_folder: Path, tmp_path: Path
-) -> None:
+def test_zips_and_folders_give_the_same_rows_but_not_together(challenge_folder: Path, tmp_path: Path) -> None:
     archive = challenge_folder / "training_setA.zip"
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)

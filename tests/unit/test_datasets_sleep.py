@@ -201,9 +201,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
-    raw_folder: Path, tmp_path: Path, fault: str
-) -> None:
+def test_an_unusable_recording_is_named_and_refused_or_skipped(raw_folder: Path, tmp_path: Path, fault: str) -> None:
     folder = own(raw_folder, tmp_path)
     damage, message = FAULTS[fault]
     damage(folder)

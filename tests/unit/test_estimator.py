@@ -146,9 +146,7 @@ def scores_of_a_fit(seed: int, trunk: nn.Module | None) -> Any:
 
 @pytest.mark.parametrize("trunk", [None, dropping()], ids=["default", "dropout"])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_fits_side_by_side_are_those_in_sequence_and_leave_the_generators_alone(
-    backend: str, trunk: nn.Module | None
-) -> None:
+def test_parallel_fits_are_those_in_sequence_and_leave_generators_alone(backend: str, trunk: nn.Module | None) -> None:
     of_numpy = check_random_state(None)
     before = torch.get_rng_state(), of_numpy.get_state()[1].copy()
     expected = [scores_of_a_fit(seed, trunk) for seed in range(6)]

@@ -66,9 +66,7 @@ def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
 
 
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
-def test_after_references_joined_and_left_scores_are_those_of_the_references_there(
-    classes: int, conditioning: Any
-) -> None:
+def test_scores_are_those_of_the_references_that_joined_and_stayed(classes: int, conditioning: Any) -> None:
     (x, y), (more, labels), (test, _) = (digits(classes, rows) for rows in (TRAIN, TEST, slice(800, 900)))
     model = fitted(classes, conditioning=conditioning).add_references(more, labels)
     everything, named = np.concatenate([x, more]), np.concatenate([y, labels])

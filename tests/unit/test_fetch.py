@@ -86,9 +86,7 @@ def test_what_does_not_arrive_never_gets_its_name_and_the_message_says_what_to_d
 
 
 @pytest.mark.parametrize("content", [b"<html>Please log in</html>", b"", b"PK\x03\x04 cut off"])
-def test_without_a_checksum_an_error_page_or_half_a_zip_is_still_refused(
-    tmp_path: Path, server: Server, content: bytes
-) -> None:
+def test_without_a_checksum_a_page_or_half_a_zip_is_refused(tmp_path: Path, server: Server, content: bytes) -> None:
     server.files["toy.zip"] = content
     with pytest.raises(InputError, match=r"toy\.zip: found another file, expected a complete zip"):
         download("toy", [row(server.url("toy.zip"), "", "toy.zip")], tmp_path)
@@ -182,9 +180,7 @@ def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path)
         raw.check_sizes(manifest)
 
 
-def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_files_are_a_tree_that_changes_with_any_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LISTED_ONE_BY_ONE", 2)
     paths = [tmp_path / "set" / f"p00000{n}.psv" for n in range(3)]
     (tmp_path / "set").mkdir()

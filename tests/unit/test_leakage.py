@@ -154,9 +154,7 @@ def test_only_the_test_images_that_the_paper_normalises_separately_meet_their_ow
 
 @QUICKLY
 @given(cohorts(), SEEDS)
-def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
-    arrays: dict[str, NDArray[Any]], seed: int
-) -> None:
+def test_no_input_depends_on_later_hours_or_other_recordings(arrays: dict[str, NDArray[Any]], seed: int) -> None:
     x, recording, hours = (arrays[f"{name}_all"] for name in ("x", "groups", "hours"))
     rng = np.random.default_rng(seed)
 

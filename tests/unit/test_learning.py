@@ -46,9 +46,7 @@ def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | Non
         ("clai-m", "stays", 1e5),
     ],
 )
-def test_failure_of_numbers_that_are_not_finite_is_divergence(
-    model: str, kind: str, rate: float, tmp_path: Path
-) -> None:
+def test_numbers_that_are_not_finite_are_divergence(model: str, kind: str, rate: float, tmp_path: Path) -> None:
     """What fails first, a Cholesky factor, a distribution, an embedding or a loss, hangs on rounding."""
     with pytest.raises(
         DivergenceError,
@@ -73,9 +71,7 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
 @pytest.mark.parametrize(
     ("precision", "advice"), [("bfloat16", "set precision to float32"), ("float32", "lower learning_rate")]
 )
-def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_is_advised_against(
-    precision: Any, advice: str
-) -> None:
+def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_against(precision: Any, advice: str) -> None:
     model = encoder()
     name, weights = list(model.named_parameters())[1]
 

@@ -84,7 +84,5 @@ def test_what_a_run_fitted_is_kept_with_its_predictions_and_never_guessed(tmp_pa
         assert (again, str(kept.calibration)) == (run, str(given.calibration)), "NaN is not equal to itself"
         assert np.array_equal(kept.calibrated, given.calibrated)
     np.savez(path, score=given.score, probability=given.probability, calibrated=given.calibrated)
-    with pytest.raises(
-        InputError, match=r"predictions\.npz: found no temperature, .* Evaluate it again: snakemake --force"
-    ):
+    with pytest.raises(InputError, match=r"predictions\.npz: found no temperature, .* Evaluate it again: snakemake"):
         read_runs([str(path)])

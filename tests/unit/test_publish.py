@@ -38,9 +38,7 @@ def promoted(source: Path, target: Path) -> set[str]:
     return set(contents(target))
 
 
-def test_no_patient_of_a_credentialed_source_is_published_not_even_one_from_before(
-    source: Path, tmp_path: Path
-) -> None:
+def test_no_patient_of_a_credentialed_source_is_published_or_kept_from_before(source: Path, tmp_path: Path) -> None:
     stale = tmp_path / "published" / "mimic-iv" / "evidence" / "signals.csv"
     stale.parent.mkdir(parents=True)
     stale.write_text("a patient")

@@ -124,7 +124,7 @@ def images_model(publish: PublishedBy) -> Published:
         ("cross-entropy", 3, "images"), ("cross-entropy", 2, "features"),
     ],
 )  # fmt: skip
-def test_a_model_that_keeps_all_references_predicts_as_its_run_and_names_their_votes(
+def test_a_model_with_all_references_predicts_as_its_run_and_votes(
     publish: PublishedBy, case: tuple[str, int, str]
 ) -> None:
     loaded, run, metrics, _ = publish(*case)

@@ -132,6 +132,6 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: 
 def test_an_older_format_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text('{"format": 1, "estimator": "CLaIClassifier"}')
     with pytest.raises(
-        InputError, match=r"found format 1, expected 2.*move data\.classes to classes.*Fit an estimator again"
+        InputError, match=r"found format 1, expected 2.*move data\.classes to classes.*Fit an estimator"
     ):
         clailearn.load(tmp_path)

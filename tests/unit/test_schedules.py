@@ -87,9 +87,7 @@ def test_counts_are_the_passes_that_each_schedule_makes(measurement: Measurement
 )
 def test_each_part_times_its_schedules(measurement: Measurement, part: str, variants: set[tuple[str, str]]) -> None:
     if torch.cuda.is_initialized():
-        pytest.skip(
-            "memory is measured in forks, and what a test before has started on the GPU does not survive a fork"
-        )
+        pytest.skip("memory is measured in forks, which what an earlier test started on the GPU does not survive")
     rows = pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
     for quantity in ("seconds", "predicted"):
         found = rows[rows["quantity"] == quantity]

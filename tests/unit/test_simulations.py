@@ -28,9 +28,7 @@ def test_the_parzen_rule_and_with_equal_shares_every_rule_is_scikit_learns_kerne
 
 @SHARE
 @BANDWIDTH
-def test_f_is_a_balance_of_means_and_an_offset_which_move_decisions_within_a_band(
-    share: float, bandwidth: float
-) -> None:
+def test_f_is_a_balance_of_means_and_an_offset_that_moves_decisions_in_a_band(share: float, bandwidth: float) -> None:
     kernel, z, labels, z_test, _ = simulate(share, bandwidth, seed=0)
     means = parzen_means(kernel, z_test, z, labels)
     direct = (kernel(z_test, z) @ one_vs_rest(labels, 1).double().unsqueeze(-1)).squeeze(-1) / len(labels)
@@ -60,9 +58,7 @@ def test_an_encoder_that_tells_nothing_apart_has_the_loss_and_alignment_of_the_f
 
 @SHARE
 @pytest.mark.parametrize(("name", "fall"), [("cosine", 4), ("gaussian", 16)])
-def test_coinciding_embeddings_are_unstable_in_proportion_to_the_class_shares(
-    share: float, name: str, fall: float
-) -> None:
+def test_coinciding_embeddings_are_unstable_in_proportion_to_class_shares(share: float, name: str, fall: float) -> None:
     kernel, signs, step = build(name, 2, "identity").double(), signs_of(share), 1e-3
     target = target_matrix(signs, signs, "product")
     z = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, signs.shape[-1], 2).clone().requires_grad_()

@@ -53,8 +53,8 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "model": model,
         "embedding_size": 4,
         "encoder": encoder,
-        "training": small | training,
         "inference": inference,
+        "training": small | training,
     }
     passed_on = ["threads", "device", "encoder", "target", "training", "normalise_test_separately"]
     return Settings(pass_on(merge(REAL, own), model, [*passed_on, "validation_share_recordings"]), "train_model")

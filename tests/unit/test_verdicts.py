@@ -7,15 +7,7 @@ import pandas as pd
 import pytest
 
 from replication.metrics.intervals import Interval, interval
-from replication.report.claims.hypothesis import (
-    Hypothesis,
-    Outcome,
-    agreed,
-    all_of,
-    n_that_decides,
-    one_of,
-    some_of,
-)
+from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_that_decides, one_of, some_of
 from replication.report.claims.judge import Finding, judge
 from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, WANTED, Numbers, unfolded
 from replication.report.claims.page import claims_frame
