@@ -38,14 +38,6 @@ def test_stay_shown_is_the_median_of_those_that_qualify(monkeypatch: pytest.Monk
     assert choose_stay(recording, y) == 5
 
 
-def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
-    generator = np.random.default_rng(0)
-    recording = np.repeat(np.arange(8), 10)
-    y = np.tile([0] * 6 + [1] * 4, 8)
-    z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
-    assert statistics(z, recording, y)["area_effect_seen"] < -1
-
-
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:
     stays, lengths = 30, 12
     recording, hours = np.repeat(np.arange(stays), lengths), np.tile(np.arange(lengths), stays)
