@@ -39,9 +39,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("number", ENDINGS)
-def test_interrupted_at_random_moments_it_ends_with_the_same_bytes(
-    name: str, number: signal.Signals, tmp_path: Path, uninterrupted: Whole
-) -> None:
+def test_interruptions_change_no_byte(name: str, number: signal.Signals, tmp_path: Path, uninterrupted: Whole) -> None:
     expected, whole = uninterrupted[name]
     moments, latest = random.Random(0), whole / 2
     interruptions, finished, reached = 0, 0, set()

@@ -175,9 +175,7 @@ def test_a_folder_and_an_archive_of_it_give_the_same_arrays(tmp_path: Path, form
     assert {p.name for p in tmp_path.iterdir()} == {"top", archive.name, "a", "b"}, "nothing stays unpacked"
 
 
-def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_class_is_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_folder(tmp_path / "images")
     (folder / "train" / "cat" / "deep").mkdir()
     (folder / "train" / "cat" / "0000.png").rename(folder / "train" / "cat" / "deep" / "0000.PNG")

@@ -58,9 +58,7 @@ def stages_of(marks: list[tuple[float, float, str]], epochs: int) -> tuple[list[
         ([(0, 0, "Sleep stage N1"), (60, 0, "Sleep stage N2")], 4, [(0, 1), (1, 1), (2, 2), (3, 2)], 0),
     ],
 )  # fmt: skip
-def test_whole_epochs_within_the_signal_have_the_stage_of_their_mark(
-    marks: Any, epochs: int, expected: list[tuple[int, int]], beyond: int
-) -> None:
+def test_whole_epochs_have_the_stage_of_their_mark(marks: Any, epochs: int, expected: Any, beyond: int) -> None:
     assert stages_of(marks, epochs) == (expected, beyond)
 
 

@@ -30,9 +30,7 @@ def fitted(classes: int, **settings: Any) -> CLaIClassifier:
 @pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "parzen"])
 @pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
-def test_the_votes_of_all_references_add_up_to_the_score_of_the_predicted_label(
-    classes: int, conditioning: Any, kernel: str, rule: Any
-) -> None:
+def test_votes_of_all_references_add_up_to_the_score(classes: int, conditioning: Any, kernel: str, rule: Any) -> None:
     model = fitted(classes, conditioning=conditioning, kernel=kernel, rule=rule)
     x, _ = digits(classes, TEST)
     f = model.decision_function(x)

@@ -148,7 +148,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
-def test_a_table_that_cannot_be_learned_from_is_refused_with_the_place(
+def test_an_unusable_table_is_refused_by_place(
     tmp_path: Path, text: str, changes: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "spoilt.csv"

@@ -53,7 +53,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         ("feature_table", "wards.csv", "wards.txt"),
     ],
 )
-def test_a_change_of_any_file_that_is_read_changes_the_state_and_of_no_other(
+def test_the_state_changes_with_every_file_that_is_read_alone(
     tmp_path: Path, source: str, name: str, other: str
 ) -> None:
     own = entry(source, path=str(tmp_path))
@@ -75,9 +75,7 @@ def test_a_change_of_any_file_that_is_read_changes_the_state_and_of_no_other(
 @pytest.mark.parametrize(
     ("content", "said"), [(None, "404 Client Error"), (CONTENT[:-1], "does not match the known hash")]
 )
-def test_what_does_not_arrive_never_gets_its_name_and_the_message_says_what_to_do(
-    tmp_path: Path, server: Server, content: bytes | None, said: str
-) -> None:
+def test_what_does_not_arrive_gets_no_name(tmp_path: Path, server: Server, content: bytes | None, said: str) -> None:
     server.files = {} if content is None else {"toy.npz": content}
     with pytest.raises(InputError, match=rf"toy: toy\.npz could not be obtained .*{said}.*raw/toy\.npz by hand"):
         download("toy", [row(server.url("toy.npz"))], tmp_path / "raw")
@@ -130,9 +128,7 @@ def test_what_is_not_there_is_named_by_its_key(
         obtain(dataset, entry(source, path=path and str(tmp_path / path)), SOURCES, tmp_path, False)
 
 
-def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_it_equals_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_file_is_the_published_one_if_it_equals_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.npz").write_bytes(CONTENT)
     settings = entry("medmnist", path="~/own.npz", medmnist_flag="bloodmnist")
@@ -231,9 +227,7 @@ def packed(path: Path, members: dict[str, bytes]) -> Path:
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".tgz"])
-def test_of_an_archive_the_wanted_members_are_extracted_and_nothing_outside_its_folder(
-    tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_archive_gives_wanted_members_alone(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture) -> None:
     archive = packed(tmp_path / f"a{suffix}", {"top/a": b"1", "../b": b"2", "other": b"3"})
     paths = unpack_archive(archive, tmp_path / "out", {"top/a": "a", "../b": "b"}.get, 10)
     assert paths == [tmp_path / "out" / "a", tmp_path / "out" / "b"]

@@ -87,9 +87,7 @@ def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
 
 @QUICKLY
 @given(cohorts(), st.integers(0, 2), st.integers(0, 5))
-def test_a_patient_is_in_one_fold_and_on_one_side_of_training_validation_and_test(
-    arrays: dict[str, NDArray[Any]], fold: int, seed: int
-) -> None:
+def test_a_patient_is_in_one_fold_and_in_one_part_of_it(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> None:
     patients, folds = arrays["patients_all"], arrays["folds_all"]
     for patient in np.unique(patients):
         assert len(np.unique(folds[patients == patient])) == 1
@@ -104,9 +102,7 @@ def test_a_patient_is_in_one_fold_and_on_one_side_of_training_validation_and_tes
 
 @QUICKLY
 @given(cohorts(), st.integers(0, 2), st.floats(-1e4, 1e4))
-def test_what_is_learned_from_does_not_change_with_test_or_validation_rows(
-    arrays: dict[str, NDArray[Any]], fold: int, value: float
-) -> None:
+def test_held_out_rows_change_no_training_input(arrays: dict[str, NDArray[Any]], fold: int, value: float) -> None:
     plain = drawn(arrays, fold, seed=0)
     positions = np.arange(len(arrays["y_all"]), dtype=np.float32)
     marked = drawn(arrays | {"x_all": np.repeat(positions[:, None], 3, axis=1)}, fold, seed=0)

@@ -130,9 +130,7 @@ def test_muon_moves_the_kernels_behind_the_stem_alone(
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize(("rounded", "tolerance"), [(True, 0.0), (False, 0.03)])
-def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(
-    rounded: bool, tolerance: float, layout: torch.memory_format
-) -> None:
+def test_muon_steps_as_torch_does_up_to_rounding(rounded: bool, tolerance: float, layout: torch.memory_format) -> None:
     torch.manual_seed(0)
     trunk = convnet().to(memory_format=layout)
     kernel = trunk.blocks[1].layers[0].weight
@@ -188,9 +186,7 @@ def ranked(*areas: float) -> tuple[Any, torch.Tensor]:
         ([*[(1.0, 1.0, 1.0)] * 3, (1.0, 0.0, 0.0), *[(0.5, 1.0, 1.0)] * 2], -0.25),
     ],
 )
-def test_change_is_the_area_after_the_last_turn_minus_that_after_its_own_for_all_classes_but_the_last(
-    measured: list[tuple[float, ...]], change: float
-) -> None:
+def test_turn_change_is_of_the_area_since_the_turn_of_a_class(measured: list[tuple[float, ...]], change: float) -> None:
     left = iter(measured)
     turns = Turns(lambda: ranked(*next(left)))
     for step in range(len(measured)):

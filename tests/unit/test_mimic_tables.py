@@ -78,9 +78,7 @@ def test_cohort_rules_leave_out_and_count_step_by_step(tmp_path: Path) -> None:
         (lambda rows: [row.update(anchor_age=9) for row in rows["hosp/patients"]], "found no stay .* younger than 18"),
     ],
 )  # fmt: skip
-def test_patients_and_stays_that_repeat_and_a_cohort_of_nobody_are_refused(
-    tmp_path: Path, change: Callable[[Any], Any], message: str
-) -> None:
+def test_repetitions_and_empty_cohorts_are_refused(tmp_path: Path, change: Callable[[Any], Any], message: str) -> None:
     ward = small_ward()
     change(ward.rows)
     with pytest.raises(InputError, match=message):
