@@ -49,19 +49,11 @@ def hours_of(stays: list[tuple[int, int]]) -> Rows:
         ([(20, 99), (30, 99)], None, "cohort: found none of 'sepsis' among 50"),
         ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'no sepsis' among 40"),
         ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'sepsis' among 40"),
-        (
-            [(9, 99), (9, 4), (9, 4)],
-            [-1, 0, 1],
-            "development_share: the rows of development patients: found none of 'sepsis'",
-        ),
+        ([(9, 99), (9, 4), (9, 4)], [-1, 0, 1], "development_share: the rows of development patients: found none of 'sepsis'"),
     ],
-)
+)  # fmt: skip
 def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stays: list[tuple[int, int]],
-    fold_of: list[int] | None,
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: Any, fold_of: list[int] | None, message: str
 ) -> None:
     settings = {"title": "MIMIC-IV", "cohort": "sepsis_only", "minimum_onset_hours": 4, "label_hours_before": 6}
     settings |= {"folds": 2, "development_share": None, "variables": {"HR": [1, 299]}}

@@ -277,12 +277,7 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     ],
 )
 def test_the_command_refuses_a_file_that_does_not_fit(
-    tmp_path: Path,
-    publish: PublishedBy,
-    capsys: pytest.CaptureFixture[str],
-    file: str,
-    content: bytes | None,
-    message: str,
+    tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str], file: str, content: Any, message: str
 ) -> None:
     if content is not None:
         (tmp_path / file).write_bytes(content)
