@@ -112,7 +112,8 @@ rule own:
 
 rule evidence:
     input:
-        outputs.all_evidence(EVIDENCE, config),
+        [outputs.evidence_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
+        [outputs.prediction_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
         outputs.published_models(EVIDENCE, config) if EVIDENCE == "results/real" else [],
     localrule: True
     message:

@@ -30,7 +30,7 @@ MINIATURE = "workflow/config/mini.yaml"
 _DIGITS = 2
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
 _NOT_OF_PREPARATION = (
-    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels", "predictions",
+    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
 )  # fmt: skip
 
 
