@@ -7,8 +7,6 @@ from replication.runs import outputs, registry, settings as run_settings
 from replication.runs.registry import CLAI, EMBEDDING, MODELS, fitted_on
 from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
 
-config["studies"] |= run_settings.tuning_studies(config)
-
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
