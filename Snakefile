@@ -8,19 +8,12 @@ min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
 from replication.runs.registry import read_yaml
-from replication.runs.settings import DEFAULTS, MINIATURE, load_settings, merge
+from replication.runs.settings import MINIATURE, load_settings, merge
 
-own_settings = merge(config)  # before the defaults: those of --configfile and --config
-
-
-for file in DEFAULTS:
-
-    configfile: file
-
-
+own_settings = merge(config)  # those of --configfile and --config
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice
-config.update(load_settings(Path(), own_settings))  # checks them
+config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
 mini_config = load_settings(Path(), own_settings, mini=True)
 
 
