@@ -160,6 +160,7 @@ WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 CLAIMS = "claims"
 CLAIM_TEXTS: dict[str, Any] = read_yaml(CONFIG / "claims.yaml")
 """The words of claims, by number below `claims`; each has a page of its own."""
+CLAIM_TEXTS["page"]["rules"] = (REPOSITORY / "workflow" / "report" / "claims_rules.md").read_text(encoding="utf-8")
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""
