@@ -8,7 +8,7 @@ write a trunk with an attribute `features` here and name it in `build_trunk`.
 import copy
 import itertools
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +26,6 @@ def _fitting(stride: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
 class _Conv1d(nn.Conv1d):
     """Convolution of features."""
 
-    muon: ClassVar[tuple[str, ...]] = ("weight",)
-    """Parameters that map features to features, which the optimiser Muon serves."""
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv1d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
 
@@ -36,10 +33,12 @@ class _Conv1d(nn.Conv1d):
 class _Conv2d(nn.Conv2d):
     """Convolution of features."""
 
-    muon: ClassVar[tuple[str, ...]] = ("weight",)
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv2d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
+
+
+FEATURE_CONVOLUTIONS = (_Conv1d, _Conv2d)
+"""Convolutions that map features to features, whose weights the optimiser Muon serves."""
 
 
 class _Residual(nn.Module):
