@@ -23,7 +23,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, weights: list[nn.Parameter], *, rounded: bool, lr: float, weight_decay: float, momentum: float
+        self, weights: list[Tensor], *, rounded: bool, lr: float, weight_decay: float, momentum: float
     ) -> None:
         super().__init__(weights, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
         self.rounded = rounded
