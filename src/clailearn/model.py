@@ -122,7 +122,8 @@ class Model:
         blocks = []
         with self.computation.modes(), self.computation.rounding():
             for block in self.inputs.blocks(x, self.computation):
-                blocks.append([self.network(view) for view in self.inputs.views(block)])
+                views = [block, block.flip(-1)] if self.inputs.mirror else [block]
+                blocks.append([self.network(view) for view in views])
         dim = 1 if isinstance(self.network, Encoder) else 0
         return [torch.cat(view, dim) for view in zip(*blocks, strict=True)]
 

@@ -71,7 +71,8 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("precision", "advice"), [("bfloat16", "set precision to float32"), ("float32", "lower learning_rate")]
+    ("precision", "advice"),
+    [("bfloat16", "lower learning_rate, or set precision to float32"), ("float32", "lower learning_rate")],
 )
 def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_is_advised_against(
     precision: Any, advice: str

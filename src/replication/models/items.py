@@ -61,7 +61,7 @@ class Images(Items):
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        self.x, self.labels, self.inputs = torch.tensor(x).to(device), torch.tensor(y), x.shape[3]
+        self.x, self.labels = torch.tensor(x).to(device), torch.tensor(y)
         self.y = self.labels.to(device)
         self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
@@ -112,7 +112,7 @@ class Images(Items):
         else:
             mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
         turns = torch.randint(0, 4, (n,), generator=generator) if self.turn else torch.zeros(n)
-        colours = (2 * self.inputs if self.colour else 0, n)
+        colours = (2 * self.x.shape[3] if self.colour else 0, n)
         levels = torch.randint(0, LEVELS, colours, generator=generator)
         return [down, right, mirror.long(), turns.long(), *levels]
 
@@ -157,11 +157,7 @@ class Signals(Items):
         sd: list[float],
         device: torch.device,
     ) -> None:
-        self.x, self.labels, self.inputs = (
-            x,
-            torch.tensor(y),
-            x.shape[1],
-        )  # x may be memory-mapped: a batch reads its rows
+        self.x, self.labels = x, torch.tensor(y)  # x may be memory-mapped: a batch reads its rows
         self.device = device
         self.normalised = Normalisation("signals", mean, sd, device)
 
@@ -189,7 +185,6 @@ class Recordings(Items):
         self.starts = self.lengths.cumsum(0) - self.lengths
         self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
-        self.inputs = self.x.shape[1]
         self.device = device
 
     def __len__(self) -> int:
