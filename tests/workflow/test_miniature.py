@@ -71,7 +71,11 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, model: str) -> None
     [
         ("metrics/classification.py", {"mini_evaluate", "mini_render_table"}, {*TRAINING, *DATA_RULES}),
         ("models/embedding.py", {"mini_train_model", "mini_evaluate"}, DATA_RULES),
-        ("datasets/miniature/__init__.py", {"mini_make_miniature"}, {"render_table", "draw_figure", "mini_check_theory"}),
+        (
+            "datasets/miniature/__init__.py",
+            {"mini_make_miniature"},
+            {"render_table", "draw_figure", "mini_check_theory"},
+        ),
     ],
 )
 def test_an_edit_reruns_its_layer(miniature: Tree, file: str, planned: set[str], spared: set[str]) -> None:

@@ -3,6 +3,7 @@
 Training imports nothing from here, so a new figure of merit refits nothing.
 """
 
+import copy
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,22 +13,20 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.special import expit
+from torch.utils.flop_counter import FlopCounterMode
 
 from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
+from clailearn.checkpoints import Checkpoint
 from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
+from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
 from replication.experiments.objectives import open_space
 from replication.experiments.predictions import measure_predictions, save_run
 from replication.metrics.bootstrap import Calibration, Predictions
-from replication.metrics.classification import (
-    choose_threshold,
-    reliability,
-    top_label,
-)
+from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
-from replication.models.base import Model, create
+from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.items import Splits, recording_rows
@@ -40,6 +39,8 @@ SHARES: tuple[Shares, ...] = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
+COUNTED_ITEMS = 4
+"""Items whose operations are counted: the count is proportional to their number, and BatchNorm needs two."""
 
 
 class Scored(NamedTuple):
@@ -224,3 +225,35 @@ def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFra
             for b in range(run.classes)
         ]
     return pd.DataFrame(rows)
+
+
+def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.DataFrame]:
+    """Fit the model of a cell of a study, and evaluate it on the samples that the study is scored on.
+
+    The last is the history, a row an epoch; of a network, `operations` are the floating-point operations up to the end of each.
+    """
+    model = create(run.model)
+    history = pd.DataFrame(model.fit(run, checkpoint) or {"epoch": []})
+    if isinstance(model, Network):
+        per_item = operations_per_item(run, model)
+        if per_item is not None:
+            history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
+    return model, evaluate(run, model, run.splits), history
+
+
+def operations_per_item(run: Run, model: Network) -> float | None:
+    """Count the operations of one training item in a model's network, forward and backward.
+
+    A multiplication and an addition are two operations, as Jordan (2024, arXiv 2404.00498) counts. PyTorch's counter knows
+    convolutions and matrix products, from their shapes; the layout in memory and the precision change nothing. Normalisation,
+    activations, the loss and the optimiser are not counted: together they are a few per cent. None for recordings, because the
+    counter does not know recurrent layers.
+    """
+    if run.data.info["kind"] == "recordings":
+        return None
+    model = copy.deepcopy(model)
+    model.module.cpu().train()
+    x = run.splits.train.batch(torch.arange(COUNTED_ITEMS), None)[0].cpu()
+    with FlopCounterMode(display=False) as counter:
+        model.forward(run, x).sum().backward()
+    return counter.get_total_flops() / COUNTED_ITEMS
