@@ -133,19 +133,17 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
     Two classes are evaluated with both class shares of the references. Reliability and predictions are those of the rule
     `printed` with the shares `population`.
     """
-    means = {part: similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")}
+    samples = (embedded["test"], embedded["val"])
+    means = [similarity_means(run, kernel, part, embedded["train"]) for part in samples]
     evaluations = {}
     for shares in SHARES if run.conditions == 1 else SHARES[:1]:
+        if shares == "equal":
+            means = [part._replace(share=torch.full_like(part.share, 0.5)) for part in means]
         for rule in RULES:
-            test, val = (votes(run, with_shares(means[part], shares), rule, embedded[part]) for part in ("test", "val"))
+            test, val = (votes(run, found, rule, part) for found, part in zip(means, samples, strict=True))
             evaluations[rule, shares] = evaluate_scores(run, test, val, voted=True)
     rows = [found.metrics.assign(rule=rule, shares=shares) for (rule, shares), found in evaluations.items()]
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
-
-
-def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
-    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many."""
-    return means if shares == "population" else means._replace(share=torch.full_like(means.share, 0.5))
 
 
 def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored:

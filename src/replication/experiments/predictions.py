@@ -1,14 +1,7 @@
 """Predictions of all runs as Parquet files, from which anybody computes figures of merit again.
 
-`samples.parquet` has a row for each test sample of a dataset: `y`, the index of its class; `group`, a number for its patient or
-subject; and for recordings `recording` and `fold`. `predictions_<model>.parquet` has a row for each run and sample that it is
-tested on, in the order of the samples. `run` is such as `seed0` or `seed0/fold1`. The other columns are:
-
-- Two classes. `log_odds` of the probability of class 1, before calibration; `alarm`, where alarms have a utility. The calibrated
-  probability is expit(`slope` * score + `intercept`). The score is the vote tanh(`log_odds` / 2) where `vote` holds, and
-  otherwise `log_odds`.
-- C classes. `score_0` to `score_<C-1>`, less the largest one of the sample: probabilities are softmax(score), calibrated ones
-  softmax(score / `temperature`).
+`samples.parquet` has a row for each test sample of a dataset, `predictions_<model>.parquet` one for each run and sample that it
+is tested on, in the order of the samples. docs/architecture.md says what the columns mean.
 
 Scores are rounded to BITS significant bits, so that the files stay small; log-odds keep their resolution where events are rare.
 The predicted class and the alarms are exact. The files hold no measurements and no identifiers.
@@ -40,6 +33,8 @@ _FITTED = [field.name for field in fields(Calibration)]
 _SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
 _TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
 _OPTIONAL = ("recording", "fold", "alarm")
+_LARGEST = np.nextafter(np.float32(1), np.float32(0))
+"""A larger vote would have infinite log-odds."""
 
 
 @dataclass(frozen=True)
@@ -100,15 +95,6 @@ def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
     return runs
 
 
-def by_model(runs: Mapping[RunId, Predictions], models: Iterable[str]) -> dict[str, dict[int, Predictions]]:
-    """Return what runs predict by seed, of each of these models that has runs."""
-    return {
-        model: {run.seed: predicted for run, predicted in runs.items() if run.cell == model}
-        for model in dict.fromkeys(models)
-        if model in {run.cell for run in runs}
-    }
-
-
 def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
     """Return the test samples of a fold, or all without folds, and no predictions yet."""
     rows = samples.rows(number)
@@ -165,7 +151,8 @@ def compare_runs(
     models = list(dict.fromkeys(run.cell for run in runs))
     if samples.fold is not None:
         return patient_intervals(folds_of(samples, runs, label_hours_before), models, draws)
-    return compare_models(samples.y, samples.group, by_model(runs, models), draws)
+    by_model = {model: {run.seed: found for run, found in runs.items() if run.cell == model} for model in models}
+    return compare_models(samples.y, samples.group, by_model, draws)
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -182,29 +169,22 @@ def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
     """Write `predictions_<model>.parquet`: what runs predict, and what they fitted."""
     frames = []
     for run, given in runs.items():
-        score = given.score.astype(np.float64)
-        if score.ndim == 1:
-            columns = _two_classes(score, given)
+        score, fitted = given.score.astype(np.float64), given.calibration
+        if score.ndim == 1:  # log-odds, or votes in [-1, 1]
+            log_odds = 2 * np.arctanh(np.clip(score, -_LARGEST, _LARGEST)) if fitted.vote else score
+            columns = {
+                "log_odds": _rounded(log_odds),
+                "vote": fitted.vote,
+                "slope": fitted.slope,
+                "intercept": fitted.intercept,
+                **({} if given.alarm is None else {"alarm": given.alarm}),
+            }
         else:
             rounded = _rounded(score - score.max(axis=1, keepdims=True))
             columns = {f"score_{k}": column for k, column in enumerate(rounded.T)}
-            columns["temperature"] = given.calibration.temperature
+            columns["temperature"] = fitted.temperature
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
-
-
-def _two_classes(score: Floats, given: Predictions) -> dict[str, Any]:
-    """Return the columns of scores (N,), which are log-odds, or votes in [-1, 1]."""
-    fitted = given.calibration
-    largest = np.nextafter(np.float32(1), np.float32(0))
-    log_odds = 2 * np.arctanh(np.clip(score, -largest, largest)) if fitted.vote else score
-    columns = {
-        "log_odds": _rounded(log_odds),
-        "vote": fitted.vote,
-        "slope": fitted.slope,
-        "intercept": fitted.intercept,
-    }
-    return columns if given.alarm is None else {**columns, "alarm": given.alarm}
 
 
 def _rounded(values: Floats) -> NDArray[np.float32]:
