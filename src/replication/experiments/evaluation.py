@@ -22,7 +22,7 @@ from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
 from replication.experiments.objectives import open_space
-from replication.experiments.predictions import measure_predictions, save_run
+from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
@@ -32,6 +32,7 @@ from replication.models.embedding import Embedded, embed, embed_splits, similari
 from replication.models.items import Splits, recording_rows
 from replication.models.run import Run
 from replication.runs.registry import MODELS
+from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -62,10 +63,10 @@ class Evaluation(NamedTuple):
     reliability: pd.DataFrame
     predictions: Predictions
 
-    def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
+    def save(self, metrics: str, reliability: str, predictions: str) -> None:
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
-        save_run(predictions, self.predictions)
+        save_predictions(Path(predictions), {RunId.parse(predictions): self.predictions})
 
 
 class Measured(NamedTuple):

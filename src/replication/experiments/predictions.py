@@ -8,7 +8,7 @@ The predicted class and the alarms are exact. The files hold no measurements and
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from replication.runs.run import RunId
 Floats = NDArray[np.float64]
 BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
-_FITTED = [field.name for field in fields(Calibration)]
+_FITTED = ("temperature", "slope", "intercept", "vote")
 _SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
 _TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
 _OPTIONAL = ("recording", "fold", "alarm")
@@ -67,32 +67,6 @@ def samples_of(data: Prepared) -> Samples:
 
 def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def save_run(path: str | Path, predictions: Predictions) -> None:
-    """Write what a run predicts and what it fitted as `predictions.npz`."""
-    arrays = {name: part for name, part in vars(predictions).items() if part is not None and name != "calibration"}
-    np.savez(path, **arrays, **asdict(predictions.calibration))
-
-
-def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
-    """Return what evaluations left as `predictions.npz`, by run, in the order of the paths.
-
-    Raises:
-        InputError: a file lacks what was fitted, as those of earlier versions do.
-    """
-    runs = {}
-    for path in paths:
-        with np.load(path, allow_pickle=False) as arrays:
-            parts = dict(arrays)
-        if missing := [name for name in _FITTED if name not in parts]:
-            raise InputError(
-                f"{path}: found no {', '.join(missing)}, expected what the run fitted beside its predictions. Evaluate it again: "
-                f"snakemake --force {path}"
-            )
-        fitted = Calibration(**{name: parts.pop(name).item() for name in _FITTED})
-        runs[RunId.parse(path)] = Predictions(**parts, calibration=fitted)
-    return runs
 
 
 def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
@@ -166,7 +140,7 @@ def load_samples(path: Path) -> Samples:
 
 
 def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
-    """Write `predictions_<model>.parquet`: what runs predict, and what they fitted."""
+    """Write what runs of a model predict, and what they fitted."""
     frames = []
     for run, given in runs.items():
         score, fitted = given.score.astype(np.float64), given.calibration
@@ -215,6 +189,11 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
             parts = score, expit(log_odds), LogisticCalibration(fitted.slope, fitted.intercept)(score)
         alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
         yield run.replicate, Predictions(*parts, alarm, fitted)
+
+
+def gather_predictions(path: Path, sources: Iterable[Path]) -> None:
+    """Write what the files of runs of a model hold to one file, in the order of the files."""
+    _write(path, pd.concat([_read(source) for source in sources]))
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:
