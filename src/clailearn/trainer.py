@@ -49,8 +49,6 @@ class Items(Protocol):
 
     labels: Tensor
     """Class indices of all samples, shape (samples,), on the CPU, in the order of items."""
-    inputs: int
-    """Number of channels or variables that the encoder takes."""
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -75,7 +73,7 @@ class Samples(Items):
     """
 
     def __init__(self, x: Any, labels: Tensor) -> None:
-        self.x, self.labels, self.inputs = x, labels, x.shape[1]
+        self.x, self.labels = x, labels
 
     def __len__(self) -> int:
         return len(self.x)

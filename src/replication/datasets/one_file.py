@@ -1,16 +1,9 @@
 """Sources of one file, a user's own: arrays of numpy, and a table of features.
 
-Arrays are one `.npz` with `x`, `y` and, where samples belong together, `groups`; the shape of `x` says what it holds.
-
-    images    (N, height, width, channels) uint8
-    signals   (N, channels, samples), windows of one length
-    features  (N, features)
-
-`y` has the class of each sample: its number in the `classes` of the entry, from 0, or its name. All samples of a group, such as
-a subject, are in one split. docs/extending.md has an entry to copy.
-
-A table, CSV or Parquet, has a row a sample, with numbers, a label and a group that stays in one split: a subject, a patient, a
-site. The entry in the configuration names the columns. pandas reads CSV, duckdb Parquet.
+Arrays are one `.npz` with `x`, `y` and, where samples belong together, `groups`; the shape of `x` says what it holds (`KINDS`):
+images uint8 (N, height, width, channels), signals (N, channels, samples) or features (N, features). A table, CSV or Parquet, has
+a row a sample, with numbers, a label and a group. All samples of a group, such as a subject, are in one split. Entries to copy
+are in docs/extending.md. pandas reads CSV, duckdb Parquet.
 """
 
 import csv

@@ -1,16 +1,9 @@
 """Measure time and memory of training schedules on random images.
 
 The schedules of a comparison run in turn within each repetition, in an order that rotates. So a ratio compares times of the same
-repetition, and a machine that slows down does so for all schedules. Each row has the columns of `benchmark.csv`: comparison,
-variant (the schedule), M, C and B (`Shape`), repetition, quantity and value. The quantities:
-
-seconds
-    Of an epoch.
-predicted
-    Seconds that the passes through the trunk would take alone: their number times those of a bare pass in the same repetition.
-peak_memory_mb
-    Peak memory (MiB) that an epoch adds to model and data: on CUDA of the device; on the CPU of a process that does nothing
-    else, on one thread.
+repetition, and a machine that slows down does so for all schedules. Rows have the columns of `benchmark.csv`
+(docs/architecture.md). Peak memory (MiB) is what an epoch adds to model and data: on CUDA of the device; on the CPU of a process
+that does nothing else, on one thread.
 """
 
 import importlib

@@ -167,10 +167,7 @@ class Signals(Items):
 class Recordings(Items):
     """ICU recordings as one table (rows, inputs), a row an hour of a recording.
 
-    Args:
-        inputs: encoder input of each row.
-        y: class index of each row.
-        recording: recording of each row; the rows of a recording stand together, in order of time.
+    inputs, y, recording: encoder input, class index and recording of each row; those of a recording are in order of time.
     """
 
     def __init__(
