@@ -28,12 +28,11 @@ from replication.datasets.sources import Raw, Source
 
 logger = logging.getLogger(__name__)
 
+Array = NDArray[Any]
 ARRAYS_EXPECTED = (
     "one .npz with the arrays x, y and, where samples belong together, groups (y.astype(str) makes texts of objects)"
 )
 KINDS = {4: "images", 3: "signals", 2: "features"}
-
-Array = NDArray[Any]
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 ALL_OTHERS = "all others"
 INDEX = re.compile(

@@ -53,11 +53,6 @@ _FURTHEST = 6.0
 # Later hours of the stay count as this one (two weeks).
 _LONGEST = 336
 
-NAME = re.compile(r"p(\d{6})\.psv")
-LABEL, HOUR = "SepsisLabel", "ICULOS"
-LABEL_HOURS_BEFORE = 6
-LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
-
 
 class Rows(NamedTuple):
     """Hourly rows, (rows,) and (rows, variables), NaN where not measured; those of a recording are contiguous, in order."""
@@ -273,6 +268,14 @@ def _weighted_mean(values: Floats, starts: Indices, lengths: Indices, weight: np
     return result
 
 
+# Challenge 2019
+
+NAME = re.compile(r"p(\d{6})\.psv")
+LABEL, HOUR = "SepsisLabel", "ICULOS"
+LABEL_HOURS_BEFORE = 6
+LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
+
+
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each record in zips and .psv files."""
     for path in paths:
@@ -328,7 +331,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     return rows
 
 
-def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read both sets, select the cohort, drop impossible values and write the folds."""
     rows = read(raw.find(), list(settings["variables"]))
     exclusions: list[dict[str, Any]] = []
@@ -350,5 +353,5 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 CHALLENGE2019 = Source(
     files=("**/*.psv", "*training_set*.zip", "*challenge-2019*.zip"),
     expects="a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/",
-    prepare=prepare,
+    prepare=prepare_challenge2019,
 )

@@ -29,7 +29,7 @@ from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, ho
 from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
-from replication.models.items import Splits, recording_rows
+from replication.models.items import recording_rows
 from replication.models.run import Run
 from replication.runs.registry import MODELS
 from replication.runs.run import RunId
@@ -101,7 +101,7 @@ def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
         if "rules" in parts:
             controls["agreement"] = measure_agreement(run, model.kernel, embedded)
     else:
-        evaluation = evaluate(run, model, run.splits)
+        evaluation = evaluate(run, model)
     if "classes" in parts or "signals" in parts:
         space = open_space(run, run.model, path)
         test, kernel = embed(run, space.module, run.splits.test), space.kernel.cpu()
@@ -120,11 +120,12 @@ def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
     return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
 
 
-def evaluate(run: Run, model: Model, splits: Splits) -> Evaluation:
-    """Evaluate a fitted model on the test samples of these splits: CLaI by each decision rule, others by their scores."""
+def evaluate(run: Run, model: Model) -> Evaluation:
+    """Evaluate a fitted model on the test samples of a run: CLaI by each decision rule, others by their scores."""
     if isinstance(model, CLaI):
         return evaluate_clai(run, model.kernel, embed_splits(run, model.network))
-    test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in (splits.test, splits.val))
+    parts = (run.splits.test, run.splits.val)
+    test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in parts)
     return evaluate_scores(run, test, val)
 
 
@@ -237,7 +238,7 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
-    return model, evaluate(run, model, run.splits), history
+    return model, evaluate(run, model), history
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

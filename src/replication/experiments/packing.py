@@ -141,7 +141,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     else:
         assert published.kernel is not None
         model = CLaI(run.model).around(published.network, published.kernel)
-    return gather({str(run.id): evaluation.evaluate(run, model, run.splits).metrics}, COLUMNS["metrics.csv"])
+    return gather({str(run.id): evaluation.evaluate(run, model).metrics}, COLUMNS["metrics.csv"])
 
 
 def reopen(folder: str | Path, prepared: str | Path) -> tuple[Model, Run]:
