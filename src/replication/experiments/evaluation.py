@@ -69,22 +69,14 @@ class Evaluation(NamedTuple):
         save_predictions(Path(predictions), {RunId.parse(predictions): self.predictions})
 
 
-class Measured(NamedTuple):
-    """What the workflow keeps of a trained model; a part that does not apply to it is empty.
+def measure(
+    run: Run, path: str, parts: Collection[str]
+) -> tuple[Evaluation, dict[str, Embedded], tuple[Floats, Floats], dict[str, pd.DataFrame]]:
+    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`runs.outputs.control_parts`).
 
-    evaluation: on test samples. embedded: the splits of CLaI. process: mean and standard deviation of a latent process at the
-    test hours, (N,) each. controls: what the controls of claims ask of the run, by name: similarity (class_a, class_b,
-    similarity), agreement (share, quantity, value), latent (quantity, value) and areas (since_onset, area).
+    Returns the evaluation; the embedded splits of CLaI; mean and standard deviation of a latent process at the test hours, (N,)
+    each; and by name what the controls of claims ask of the run. A part that does not apply to the model is empty.
     """
-
-    evaluation: Evaluation
-    embedded: dict[str, Embedded]
-    process: tuple[Floats, Floats]
-    controls: dict[str, pd.DataFrame]
-
-
-def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
-    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`runs.outputs.control_parts`)."""
     model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
     process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
     controls = {
@@ -111,7 +103,7 @@ def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
             z, recording, hours, y = as_seen(run, kernel, test)
             controls["latent"] = seen_statistics(z, recording, y)
             controls["areas"] = areas_around_onset(z, recording, hours, y)
-    return Measured(evaluation, embedded, process, controls)
+    return evaluation, embedded, process, controls
 
 
 def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
