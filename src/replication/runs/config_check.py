@@ -16,10 +16,10 @@ from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITO
 
 SCHEMA = "workflow/config/schema.yaml"
 SOURCES = {
-    "arrays": "replication.datasets.arrays:SOURCE",
-    "challenge2019": "replication.datasets.challenge2019:SOURCE",
+    "arrays": "replication.datasets.one_file:ARRAYS",
+    "challenge2019": "replication.datasets.recordings:CHALLENGE2019",
     "cifar10": "replication.datasets.images:CIFAR10",
-    "feature_table": "replication.datasets.feature_table:SOURCE",
+    "feature_table": "replication.datasets.one_file:FEATURE_TABLE",
     "image_folder": "replication.datasets.images:FOLDER",
     "medmnist": "replication.datasets.images:MEDMNIST",
     "mimic_iv": "replication.datasets.mimic_iv:SOURCE",
