@@ -21,7 +21,7 @@ GAP_HEAD = {"model": "Difference [95 % interval]"}
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
-    Metric("f1", "F1-score", percent=True),
+    Metric("f1", "F1-score", percent=True, digits=2),
     *chosen("roc_auc ece ece_scaled log_loss_scaled"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
