@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the paper, the README's extract of them, and the table of a dataset of the user's own."""
+"""Tables 1 to 3 of the paper, and the README's extract of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,10 +37,6 @@ TABLE3_METRICS = chosen(
 )
 MIXTURE = "student-t-mixture"
 SEPSIS_PAIRS = [("clai-m", "clai-c"), ("clai-m", MIXTURE), ("clai-c", MIXTURE)]
-
-BINARY_METRICS = [
-    replace(metric, percent=metric.key != "ece") for metric in chosen("auroc auprc f1 ece prevalence", f1="F1-score")
-]
 
 README_MODELS = [*CLAI, MIXTURE, "cross-entropy", "gradient-boosting"]
 """The models that they show: the paper's, and what else one would use."""
@@ -185,25 +181,6 @@ def _sepsis_gaps(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
         around = interval(gap(measured, metric.key, model, other))
         limits = {name: getattr(around, name) for name in ("mean", "low", "high", "n")}
         yield {"name": study, "cell": cells[model], "other": other, "metric": metric.key, **limits}
-
-
-def accuracy_frame(sources: Sources) -> pd.DataFrame:
-    """Return the metrics of table 1 of samples, and those of table 3 of two classes, by model."""
-    evidence = sources.evidence
-    metrics = {metric.key: metric for metric in [*TABLE1_METRICS, *BINARY_METRICS]}
-    rows = results(evidence, list(metrics.values()), {})
-    constant = pd.DataFrame(majority(evidence) if (rows["metric"] == "accuracy").any() else [])
-    return with_data(evidence, pd.concat([rows, constant])).reindex(
-        columns=RESULT_COLUMNS[:2] + RESULT_COLUMNS[3:-2] + ["data"]
-    )
-
-
-def accuracy_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
-    """Return the table of a user's own dataset."""
-    blocks = [Block(metrics) for metrics in (TABLE1_METRICS, BINARY_METRICS) if metrics[0].key in set(frame["metric"])]
-    return [
-        pivot(frame, block, sources.evidence, "metrics.csv" if not part else "") for part, block in enumerate(blocks)
-    ]
 
 
 def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
