@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -16,15 +15,6 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.labels import MINI_NOTE
-
-
-def read_values(path: Path) -> pd.DataFrame:
-    """Return what the paper prints, or what others report, by the path of a table in workflow/config.
-
-    Columns of printed_values: table, row, metric, value, spread, unit; of reported_values: dataset, model, metric, value (per
-    cent), unit, source.
-    """
-    return pd.read_csv(path)
 
 
 def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tuple[float, float]:
