@@ -1,12 +1,15 @@
 """Evidence folders, read.
 
 An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.run.COLUMNS`), `dataset.json` and the records of
-its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders.
+its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders. Rows of single patients are
+shown and published only where the licence of their data is open.
 """
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,7 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
-from replication.report.patients import read_description, withheld
-from replication.runs.run import COLUMNS, RUNS, RunId, read_records
+from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
@@ -25,6 +27,41 @@ PRINTED_LOSS = {
     "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
 }
 """By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
+
+
+SIGNALS = "signals.csv"
+PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))
+"""Evidence files that show single patients. Labels and scores of images do not."""
+OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
+"""Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
+
+
+def is_open(licence: Any) -> bool:
+    """Return whether a licence is known to allow passing on single rows."""
+    return str(licence).replace(" ", "-") in OPEN_LICENCES
+
+
+def withheld(file: Path) -> bool:
+    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it."""
+    if not any(fnmatchcase(file.name, pattern) for pattern in PATIENT_LEVEL):
+        return False
+    description = read_description(file.with_name("dataset.json"))
+    return not is_open(description["licence"]) and (file.name == SIGNALS or description.get("kind") != "images")
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected a description as JSON. Compute this evidence again"
+        ) from error
+    if not isinstance(description, dict) or not all(
+        isinstance(description.get(key), str) for key in ("title", "licence")
+    ):
+        raise InputError(f"{path}: found no title or no licence, expected both as texts. Compute this evidence again")
+    return description
 
 
 @cache
