@@ -12,7 +12,7 @@ from replication.metrics.intervals import Interval, gap, interval, minus_printed
 from replication.report.evidence import Evidence, printed_reading
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.rows import identified, in_units, summary
-from replication.report.tables.layout import Block, Colour, Group, Layout, Sources, markdown, pivot
+from replication.report.tables.layout import Block, Group, Layout, Sources, markdown, pivot
 from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
 
 KEYS = ["name", "cell", "metric"]
@@ -145,7 +145,7 @@ def table2_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     """Return table 2: a row for each index with its colour, a column for each dataset."""
     labels = frame.pivot_table("label", ["index", "colour"], "dataset", aggfunc="first", fill_value="").reset_index()
     datasets = list(frame["dataset"].unique())
-    rows = [[str(own["index"]), Colour(own["colour"]), *own[datasets]] for _, own in labels.iterrows()]
+    rows = [[str(own["index"]), own["colour"], *own[datasets]] for _, own in labels.iterrows()]
     titles = [str(sources.settings["datasets"][key]["title"]) for key in datasets]
     return [Layout(["Index", "Colour", *titles], [Group("", rows)], len(datasets) + 2)]
 
