@@ -74,7 +74,7 @@ class Test:
 
     Args:
         measure: a key of `measures` in claims.yaml.
-        of: a key of the arms of a reading, or `EACH`.
+        of: a key of the arms of a reading.
         minus, over: the arm that is taken from it, or by which it is divided.
         under: a set of readings.
         want: what the claim says of the number, a key of `WANTED`; nothing where it says nothing.
@@ -83,6 +83,7 @@ class Test:
             found without the method.
         part: of the claim; that of the reading where there is none.
         least: the share of the first arm's value that the second must reach for a comparison.
+        model: the name of the arm, where a row is of `EACH`.
     """
 
     measure: str
@@ -96,6 +97,7 @@ class Test:
     role: Role = "test"
     part: str = ""
     least: float = 0.0
+    model: str = ""
 
     @property
     def arms(self) -> list[str]:
@@ -126,9 +128,12 @@ class Test:
 
 def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
     """Yield the tests of a row of claims.yaml, whose lists stand for several."""
-    lists = {key: row[key] if isinstance(row[key], list) else [row[key]] for key in row}
+    each = row["of"] == EACH
+    listed = {key: value if isinstance(value, list) else [value] for key, value in row.items() if value != EACH}
+    lists = listed | {"of": PAIR} if each else listed
     for values in itertools.product(*lists.values()):
-        yield Test(**dict(zip(lists, values, strict=True)))
+        test = Test(**dict(zip(lists, values, strict=True)))
+        yield replace(test, model=title_of(test.of)) if each else test
 
 
 def measured(material: Material, arm: str, measure: str, reading: Reading) -> pd.Series:
@@ -221,13 +226,7 @@ class Numbers:
 
     def test(self, test: Test) -> None:
         """Add the numbers of a test."""
-        for model in PAIR if test.of == EACH else ():
-            self._test(replace(test, of=model), title_of(model))
-        if test.of != EACH:
-            self._test(test)
-
-    def _test(self, test: Test, model: str = "") -> None:
-        entry, want = MEASURES[test.measure], test.hypothesis(self.material.printed)
+        entry, want, model = MEASURES[test.measure], test.hypothesis(self.material.printed), test.model
         between = " over " if test.over else " minus "
         for one in readings_of(self.material, test.under):
             if one.needs:

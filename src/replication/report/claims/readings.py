@@ -244,26 +244,16 @@ def traced(material: Material) -> list[Reading]:
     return readings
 
 
-def voting(material: Material) -> list[Reading]:
-    """Return the runs of CLaI-M on several classes whose votes were compared with the Bayes rule."""
-    return [Reading(name, arms_of(name, ["clai-m"])) for name in present(material.evidence, MULTICLASS)]
+def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Material], list[Reading]]:
+    """Return the function to the runs of some models on those datasets or substitutes that are at hand."""
+    return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
 
 
-def voting_on_two(material: Material) -> list[Reading]:
-    """Return the same on two classes."""
-    cohorts = present(material.evidence, ["mimic-iv", "challenge2019-septic"])
-    return [Reading(name, arms_of(name, ["clai-m"])) for name in cohorts]
-
-
-def of_table1(material: Material) -> list[Reading]:
-    """Return the runs of table 1 with the cross-entropy of the same encoder."""
-    datasets = present(material.evidence, MULTICLASS)
-    return [Reading(dataset, arms_of(dataset, [*PAIR, "cross-entropy"])) for dataset in datasets]
-
-
+of_table1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
-    "signals": signals, "traced": traced, "voting": voting, "voting on two classes": voting_on_two, "table 1": of_table1,
+    "signals": signals, "traced": traced, "voting": runs_of(MULTICLASS, ["clai-m"]),
+    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": of_table1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""
