@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from clailearn.errors import InputError
-from replication.report.rows import owners
+from replication.report.evidence import owners
 from replication.runs.run import RUNS, RunId, records_of
 
 SHOWN = 40

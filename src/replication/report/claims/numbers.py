@@ -117,9 +117,7 @@ class Test:
             return None
         margin = self.margin
         if margin == "printed":
-            ours, other = (
-                printed_value(printed, "table3", model, self.measure.split("_")[0])[0] for model in self.arms
-            )
+            ours, other = (printed_value(printed, "table3", model, self.measure.split("_")[0]) for model in self.arms)
             margin = other - ours
         bounds = ANY if self.over or self.kind in ("effect", "rise") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
         kind, sign = WANTED[self.want]

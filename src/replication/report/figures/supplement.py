@@ -166,7 +166,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """
     figure = style.new_figure(WIDTH, 3.6, evidence)
     studies = evidence.at_hand()
-    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
+    paper = printed_value(printed, "table1", "cifar10", "accuracy") / 100
     panels = figure.subplots(1, 2, sharey=True)
     parts, entries = [], []
     for study, dash in zip(studies, DASHES, strict=False):

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, owners, titles
 from replication.report.labels import METRICS, VALUES, Metric
-from replication.report.rows import owners, titles
 from replication.report.texts import table
 
 DASH = "–"

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.intervals import Interval, gap, interval, minus_printed
-from replication.report.evidence import Evidence, printed_reading
+from replication.report.evidence import Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.rows import identified, in_units, summary
 from replication.report.tables.layout import Block, Group, Layout, Sources, markdown, pivot
 from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
 

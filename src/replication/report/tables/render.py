@@ -13,9 +13,17 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.intervals import holm, minus, over_samples
-from replication.report.evidence import Evidence, printed_reading, run_cell
+from replication.report.evidence import (
+    Evidence,
+    identified,
+    in_units,
+    owners,
+    printed_reading,
+    run_cell,
+    runs_behind,
+    summary,
+)
 from replication.report.labels import METRICS
-from replication.report.rows import identified, in_units, owners, runs_behind, summary
 from replication.report.tables import paper
 from replication.report.tables.layout import Block, Layout, Sources, pivot, reason_of, to_latex, to_markdown
 from replication.report.texts import caption
