@@ -305,12 +305,11 @@ def _identity(
 def owners(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns name and cell of the rows of an output: study and cell, or else dataset and model."""
     columns = frame.reindex(columns=["study", "dataset", "cell", "model"]).astype(object)
-    name, cell = (columns[own].where(columns[own].notna(), columns[other]) for own, other in OWNERS)
+    name, cell = (
+        columns[own].where(columns[own].notna(), columns[other])
+        for own, other in (("study", "dataset"), ("cell", "model"))
+    )
     return pd.DataFrame({"name": name, "cell": cell})
-
-
-OWNERS = (("study", "dataset"), ("cell", "model"))
-"""The columns of an output that name its evidence: the first where it is filled, or else the second."""
 
 
 def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Names, units and colours that tables and figures show."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from replication.runs.registry import EMBEDDINGS, MODELS, TITLES
@@ -63,8 +63,9 @@ def chosen(keys: str, **titles: str) -> list[Metric]:
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
 
 
-def in_order(models: Iterable[str], known: Sequence[str] = tuple(MODELS)) -> list[str]:
+def in_order(models: Iterable[str]) -> list[str]:
     """Return each model once, in the order of those that are known; others behind, by name."""
+    known = list(MODELS)
     return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))
 
 
