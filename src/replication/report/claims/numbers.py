@@ -190,16 +190,20 @@ def compared(
     return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
 
 
-COLUMNS = [
-    "claim", "part", "target", "option", "role", "name", "data", "dataset", "substitute", "model", "arms", "embeddings_of",
-    "algorithm", "quantity", "unit", "value", "want", "outcome", "half", "twice", "reason", "n_needed", "files", "which",
+RECORDED = [
+    "role", "part", "target", "option", "name", "data", "model", "quantity", "algorithm", "arms", "embeddings_of", "unit", "text",
+    "mean", "low", "high", "n", "samples", "outcome", "half", "twice", "reason", "decides", "n_needed", "margins", "holds",
 ]  # fmt: skip
-"""Columns of the frame of numbers.
+"""Columns of the frame of numbers that claims.json has.
 
 `arms` are the runs that a number compares, name and cell; `embeddings_of` those whose embeddings a model of them stands on,
-empty where it has its own; `algorithm` what of the paper produces the number, empty for what is ours. `half` and `twice` are the
-outcomes at half and at twice the margin, `reason` is why a number has no say, `which` the kernel that it is about.
+empty where it has its own; `algorithm` what of the paper produces the number, empty for what is ours. Numbers stand in the unit
+shown, with six significant digits. `half` and `twice` are the outcomes at half and at twice the margin, `reason` is why a number
+has no say. An interval that a rule judges stands in `margins` as well, which speak for the claim where they are positive, beside
+the range that bears it out, `holds`; its open end is None. `decides` marks the decisive numbers.
 """
+COLUMNS = [*RECORDED, "value", "dataset", "substitute", "files", "which"]
+"""All columns. `value` is an `Interval`, `files` are those behind it, `which` is the kernel that a number is about."""
 
 
 @dataclass
@@ -207,12 +211,10 @@ class Numbers:
     """The numbers on a claim.
 
     Args:
-        claim: its number.
         needs: what would have to be there for what was not tested.
         note: what stands beside the verdict.
     """
 
-    claim: str
     material: Material
     rows: list[dict[str, Any]] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
@@ -290,16 +292,20 @@ class Numbers:
         needed = ""
         if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_that_decides(values, asked)
-        row = dict.fromkeys(COLUMNS, "") | columns
+        bounds = (value.low, value.mean, value.high) if value.known else ()
+        margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
         option = option if role == "test" else ""
-        self.rows.append(row | {
-            "claim": self.claim, "name": name, "quantity": quantity, "value": value, "unit": unit, "want": asked,
+        self.rows.append(dict.fromkeys(COLUMNS, "") | columns | {
+            "name": name, "quantity": quantity, "value": value, "unit": unit.name, "text": unit.text(value),
+            **{part: _digits(unit.factor * getattr(value, part)) for part in ("mean", "low", "high")},
+            "n": value.n, "samples": value.samples,
             **dict(zip(("outcome", "half", "twice"), outcomes, strict=True)), "reason": reason,
+            "margins": [_digits(margin) for margin in margins],
+            "holds": asked and [_digits(edge) for edge in asked.holds],
             "role": "option" if option else role, "option": option,
             "data": data or self.evidence.title(name), "dataset": data or self.evidence.dataset_title(name),
-            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": tuple(arms),
-            "embeddings_of": tuple(dict.fromkeys(filter(None, map(embeddings_of, arms)))),
-            "n_needed": needed,
+            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": list(arms),
+            "embeddings_of": list(dict.fromkeys(filter(None, map(embeddings_of, arms)))), "n_needed": needed,
             "files": tuple(self.evidence.path(*file).as_posix() for file in files),
         })  # fmt: skip
 
@@ -323,6 +329,10 @@ class Numbers:
         tests, substitute = frame["role"] == "test", frame["substitute"].astype(bool)
         with_own = frame["part"].isin(frame.loc[tests & ~substitute, "part"])
         return frame.assign(role=frame["role"].mask(tests & substitute & with_own, "informs"))
+
+
+def _digits(number: float) -> float | None:
+    return float(f"{number:.6g}") if np.isfinite(number) else None
 
 
 def embeddings_of(arm: str) -> str:
