@@ -1,7 +1,7 @@
-"""A second look at the configuration, for what `snakemake.utils.validate` cannot say.
+"""The check of the configuration by its schema, and by what no schema can say: names, and settings that contradict each other.
 
-`validate` stops at the first error, knows no names that other settings define, and sees neither a key that stands twice in a
-file nor that `--config` brings the numbers within a list, and `null`, as text. It takes 16.0 for a whole number, and NaN for one.
+`snakemake.utils.validate` would stop at the first error, and does not see that `--config` brings the numbers within a list, and
+`null`, as text. It takes 16.0 for a whole number, and NaN for one.
 """
 
 import math

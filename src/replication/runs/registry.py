@@ -161,6 +161,7 @@ WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 CLAIMS = "claims"
 CLAIM_TEXTS: dict[str, Any] = read_yaml(CONFIG / "claims.yaml")
 """The words of claims, by number below `claims`; each has a page of its own."""
+CLAIM_TEXTS["page"]["rules"] = (REPOSITORY / "workflow" / "report" / "claims_rules.md").read_text(encoding="utf-8")
 TITLES: list[dict[str, str]] = list(csv.DictReader((CONFIG / "titles.csv").read_text(encoding="utf-8").splitlines()))
 """What tables call metrics and other values of columns; `percent` marks the metrics that they show in per cent."""
 
