@@ -10,7 +10,6 @@ import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.tables.layout import Sources
-from replication.report.texts import read_values
 from replication.runs.outputs import declared, descriptions, evidence_behind
 from replication.runs.registry import CLAIMS
 from replication.runs.run import DESCRIPTION, RUNS
@@ -65,4 +64,4 @@ def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
     """Return what a table is made of, with the evidence below `root`."""
-    return Sources(evidence_for(table, root), PRINTED, read_values(CONFIG / "reported_values.csv"), REAL)
+    return Sources(evidence_for(table, root), PRINTED, pd.read_csv(CONFIG / "reported_values.csv"), REAL)
