@@ -2,28 +2,19 @@
 import sys
 from pathlib import Path
 
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
 from replication.runs.registry import read_yaml
-from replication.runs.settings import DEFAULTS, MINIATURE, merge, merge_files
+from replication.runs.settings import MINIATURE, load_settings, merge
 
-own_settings = merge(config)  # before the defaults: those of --configfile and --config
-
-
-for file in DEFAULTS:
-
-    configfile: file
-
-
+own_settings = merge(config)  # those of --configfile and --config
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice
-config.update(merge_files(Path(), own_settings))
-mini_config = merge_files(Path(), own_settings, mini=True)
-validate(config, "workflow/config/schema.yaml")
-config["own"], mini_config["own"] = own_settings, {}  # they win over what trials chose, but not in the miniature
+config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
+mini_config = load_settings(Path(), own_settings, mini=True)
 
 
 report: "workflow/report/workflow.rst"

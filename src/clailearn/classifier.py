@@ -68,7 +68,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
+        conditions, _, size = self._references(self.model_).z.shape
+        return conditions * size
 
     def votes(self, X: Any, k: int = 5) -> list[Votes]:
         """Return the votes of the k most similar references for and against the predicted label of each sample.
@@ -152,8 +153,7 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         if len(unknown := np.setdiff1d(indices, self.reference_indices_)):
             raise ValueError(f"indices holds {unknown[0]}, and no reference has this number in reference_indices_")
         kept = ~np.isin(self.reference_indices_, indices)
-        labels = self.reference_labels_.cpu().numpy()
-        left = np.bincount(labels[kept], minlength=len(self.classes_)) > 0
+        left = np.bincount(self.reference_labels_[kept], minlength=len(self.classes_)) > 0
         if left.sum() < 2 or (self._fitted["conditioning"] and not left.all()):
             raise ValueError(
                 f"indices leaves class {self.classes_[~left][0]} without references; at least two classes are needed, and "
@@ -177,7 +177,6 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
             )
         estimator = {
             "parameters": {key: value for key, value in self._fitted.items() if key not in UNSAVED},
-            "objects": self.classes_.dtype == object,
             "next_index": self._next_index,
         }
         replace(self.model_, record={"estimator": estimator}).save(folder)
@@ -191,9 +190,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         """Take over a model, and name its parts as scikit-learn does."""
         references = self._references(model)
         self.model_, self.classes_, self.calibration_ = model, classes, model.calibration
-        self.encoder_, self.kernel_ = model.network, model.kernel
-        self.reference_embeddings_, self.reference_labels_ = references.z, references.y.cpu()
-        self.reference_indices_, self.class_count_ = references.item.numpy(), references.population.cpu().numpy()
+        self.reference_labels_, self.reference_indices_ = references.y.cpu().numpy(), references.item.numpy()
+        self.class_count_ = references.population.cpu().numpy()
         return self
 
     @staticmethod

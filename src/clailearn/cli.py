@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features; -: a list")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features")
     predictions.add_argument(
         "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
@@ -39,21 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.votes < 0:
         predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    lists = (_listed() if str(path) == "-" else [path] for path in options.inputs)
     try:
-        entries = predict(options.model, [Path(path) for paths in lists for path in paths], options.votes)
+        entries = predict(options.model, options.inputs, options.votes)
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     except ModuleNotFoundError as error:
         parser.exit(1, f"error: {error.name} is not installed; to read pictures, pip install pillow\n")
     sys.stdout.write(json.dumps(entries, indent=1) + "\n" if options.json else "".join(map(_lines, entries)))
     return int(any("error" in entry for entry in entries))
-
-
-def _listed() -> list[str]:
-    """Return the paths on standard input, one a line, in whatever encoding."""
-    sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    return [line.strip("\r\n\ufeff") for line in sys.stdin if line.strip()]
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:

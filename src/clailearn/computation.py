@@ -123,10 +123,6 @@ class Inputs:
                 wide = block.astype(np.float32 if self.kind == "signals" else np.float64)  # in any order of bytes
                 yield normalised(torch.from_numpy(wide))
 
-    def views(self, x: Any) -> list[Any]:
-        """Return the views of an input of the network that vote: itself, and its mirror image if that votes too."""
-        return [x, x.flip(-1)] if self.mirror else [x]
-
     def _checked(self, x: ArrayLike) -> NDArray[Any]:
         """Return inputs as an array; columns of a data frame in the order of `names`, whatever their own is."""
         kind, named = self.kind, self.kind == "features" and hasattr(x, "columns")

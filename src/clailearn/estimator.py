@@ -17,7 +17,7 @@ from clailearn.calibration import fit_calibration
 from clailearn.classifier import UNSAVED, ModelClassifier
 from clailearn.computation import Computation, Inputs
 from clailearn.errors import InputError
-from clailearn.files import ADVICE, MAPPING, SWITCH, expect, integer
+from clailearn.files import ADVICE, MAPPING, expect, integer
 from clailearn.fitting import (
     calibration_split,
     check_device,
@@ -29,7 +29,6 @@ from clailearn.fitting import (
     validated,
 )
 from clailearn.inference import Rule
-from clailearn.kernels import Metric
 from clailearn.trainer import Precision
 
 
@@ -44,8 +43,6 @@ class CLaIClassifier(ModelClassifier):
     kernel : {'gaussian', 'cosine'}, default='gaussian'
         Similarity of embeddings: 'gaussian' is CLaI-M, 'cosine' is CLaI-C. Another kernel goes by its name in
         `clailearn.kernels.KERNELS`.
-    metric : {'full', 'identity'}, default='full'
-        Learned part of the Mahalanobis matrix M: all of it, or nothing. The cosine kernel has no M and ignores it.
     conditioning : {'class'} or None, default='class'
         'class' learns an embedding for each class, as the paper does; None learns one embedding for all classes. Problems with
         two classes have one embedding anyway.
@@ -73,13 +70,9 @@ class CLaIClassifier(ModelClassifier):
     max_references : int or None, default=None
         Training samples that vote, drawn equally from each class; each class keeps its share in the vote. It bounds the time and
         memory of predictions. None: all vote.
-    schedule : {'joint', 'sequential'}, default='joint'
-        Whether a step compares samples under all classes at once, or under one class after another as the paper prints it.
-    references : int or 'all', default=1
-        Reference batches that a step compares with its anchor batch. The paper has 'all', whose cost is quadratic in the number
-        of batches.
     epochs : int, default=30
-        Passes over the training samples; with 'sequential', passes for each class.
+        Passes over the training samples. A step compares a batch with one other under all classes at once; the paper's loops
+        over classes and pairs of batches are in `clailearn.learning`.
     batch_size : int, default=64
         Samples in a batch, at most half of the training samples.
     learning_rate : float, default=1e-2
@@ -117,15 +110,9 @@ class CLaIClassifier(ModelClassifier):
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, learning_rate, and validation_accuracy of early stopping.
     model_ : clailearn.model.Model
-        What was learned, as a whole; the attributes below are its parts.
-    encoder_ : clailearn.encoders.Encoder
-        The trained encoder.
-    kernel_ : clailearn.kernels.Kernel
-        The trained kernel.
-    reference_embeddings_ : Tensor of shape (K, N, L)
-        Embeddings of the training samples under each of K conditions: 1 for two classes or without conditioning, else C.
-    reference_labels_ : Tensor of shape (N,)
-        Their class indices.
+        What was learned, as a whole: `network`, `kernel` and `references`, whose embeddings are `references.z`.
+    reference_labels_ : ndarray of shape (N,)
+        Class indices of the references, which are training samples.
     reference_indices_ : ndarray of shape (N,)
         Their numbers: rows in the X of `fit`; those that were added later count on from its end.
     class_count_ : ndarray of shape (C,)
@@ -153,7 +140,6 @@ class CLaIClassifier(ModelClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str],
-        "metric": [StrOptions(set(get_args(Metric)))],
         "conditioning": [StrOptions({"class"}), None],
         "target": [StrOptions(set(get_args(Target)))],
         "rule": [StrOptions(set(get_args(Rule)))],
@@ -162,8 +148,6 @@ class CLaIClassifier(ModelClassifier):
         "trunk": [nn.Module, None],
         "width": [Interval(Integral, 1, None, closed="left")],
         "max_references": [Interval(Integral, 4, None, closed="left"), None],
-        "schedule": [StrOptions({"joint", "sequential"})],
-        "references": [Interval(Integral, 1, None, closed="left"), StrOptions({"all"})],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -181,7 +165,6 @@ class CLaIClassifier(ModelClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        metric: Metric = "full",
         conditioning: Literal["class"] | None = "class",
         target: Target = "zero",
         rule: Rule = "printed",
@@ -190,8 +173,6 @@ class CLaIClassifier(ModelClassifier):
         trunk: nn.Module | None = None,
         width: int = 64,
         max_references: int | None = None,
-        schedule: Literal["joint", "sequential"] = "joint",
-        references: int | Literal["all"] = 1,
         epochs: int = 30,
         batch_size: int = 64,
         learning_rate: float = 1e-2,
@@ -205,7 +186,6 @@ class CLaIClassifier(ModelClassifier):
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
-        self.metric = metric
         self.conditioning = conditioning
         self.target = target
         self.rule = rule
@@ -214,8 +194,6 @@ class CLaIClassifier(ModelClassifier):
         self.trunk = trunk
         self.width = width
         self.max_references = max_references
-        self.schedule = schedule
-        self.references = references
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -288,7 +266,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> models.Model | C
 
 def _estimator(path: Path, model: models.Model, trunk: nn.Module | None) -> CLaIClassifier:
     """Return the estimator that was saved as a model; raise InputError unless its parameters and references fit the model."""
-    checks = {"next_index": integer(2**62), "objects": SWITCH, "parameters": MAPPING}
+    checks = {"next_index": integer(2**62), "parameters": MAPPING}
     expect(path, model.record, {f"estimator.{key}": check for key, check in checks.items()})
     saved, expected = model.record["estimator"], CLaIClassifier().get_params(deep=False).keys() - UNSAVED
     if saved["parameters"].keys() != expected:
@@ -312,4 +290,4 @@ def _estimator(path: Path, model: models.Model, trunk: nn.Module | None) -> CLaI
         estimator.n_features_in_ = inputs.channels
     if inputs.names:
         estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
-    return estimator._hold(model, np.array(model.classes, dtype=object if saved["objects"] else None))
+    return estimator._hold(model, np.array(model.classes))

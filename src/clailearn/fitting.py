@@ -114,15 +114,10 @@ def learn(
     if own["early_stopping"]:
         train, validation = validation_split(own["validation_fraction"], classes[labels], groups, seed)
     data = LazySamples(X if validation is None else X[train], torch.from_numpy(labels[train]), computation.tensor)
-    if own["references"] == "all" and len(data) < 4:
-        raise ValueError(
-            f"found {len(data)} samples to train on, and references='all' needs two batches of two; add samples, or set "
-            "references=1 (calibration and early stopping hold out a part of the samples: None and False leave them out)"
-        )
     conditions = 1 if len(classes) == 2 else len(classes)
     settings, stopping = network_settings(own), None
     validate: Callable[[], Epoch] = dict
-    with _training(computation, one_thread=own["trunk"] is None):
+    with _training(computation, one_thread=own["trunk"] is None, printed=bool(own["verbose"])):
         with seeded_generators(seed, torch.device("cpu")):
             network, kernel = build_network(settings, inputs, len(classes), seed, own["trunk"])
         assert isinstance(network, Encoder)
@@ -133,11 +128,10 @@ def learn(
             stopping = EarlyStopping(model.module, own["n_iter_no_change"])
             voting = partial(_with_references, model, data.x, labels[train], own["max_references"], seed)
             validate = partial(_accuracy, voting, X[validation], labels[validation])
-        with _printed_log(bool(own["verbose"])):
-            training = _training_settings(own, conditions, len(data), seed)
-            history = collaborative_learning(
-                network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
-            )
+        training = _training_settings(own, conditions, len(data), seed)
+        history = collaborative_learning(
+            network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
+        )
         if stopping is not None:
             stopping.restore()
         return _with_references(model, X, labels, own["max_references"], seed), history
@@ -151,7 +145,7 @@ def network_settings(own: Mapping[str, Any]) -> dict[str, Any]:
         "encoder": {"trunk": "mlp", "width": int(own["width"]), "layers": 2}
         if trunk is None
         else {"trunk": "own", "name": type(trunk).__name__},
-        "kernel": {"name": own["kernel"], "metric": own["metric"]},
+        "kernel": {"name": own["kernel"], "metric": "full"},
         "conditioning": own["conditioning"],
         "rule": own["rule"],
         "precision": own["precision"],
@@ -169,8 +163,8 @@ def _training_settings(own: Mapping[str, Any], conditions: int, samples: int, se
         learning_rate_schedule="one_cycle",
         warmup=0.25,
         precision=own["precision"],
-        schedule=own["schedule"],
-        references=own["references"],
+        schedule="joint",
+        references=1,
         reference_reduction="mean",
         pair_weighting="none",
         samples_per_class=None,
@@ -196,13 +190,19 @@ def _accuracy(voting: Callable[[], Model], X: NDArray[Any], labels: NDArray[np.i
 
 
 @contextlib.contextmanager
-def _training(computation: Computation, one_thread: bool) -> Iterator[None]:
-    """Train in torch's modes of a fresh process, one training at a time."""
-    with fresh_modes(computation.device), _ALONE, contextlib.ExitStack() as threads:
+def _training(computation: Computation, *, one_thread: bool, printed: bool) -> Iterator[None]:
+    """Train in torch's modes of a fresh process, one training at a time; `printed` prints what it logs after each epoch."""
+    with fresh_modes(computation.device), _ALONE, contextlib.ExitStack() as after:
         if one_thread:
             # Sums over several threads have other roundings, and a small network gains nothing by them.
-            threads.callback(torch.set_num_threads, torch.get_num_threads())
+            after.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
+        if printed:
+            logger, handler = logging.getLogger("clailearn"), logging.StreamHandler(sys.stdout)
+            after.callback(logger.setLevel, logger.level)
+            after.callback(logger.removeHandler, handler)
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
         yield
 
 
@@ -246,23 +246,6 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-@contextlib.contextmanager
-def _printed_log(wanted: bool) -> Iterator[None]:
-    """Print what training logs after each epoch, if wanted."""
-    if not wanted:
-        yield
-        return
-    logger, handler = logging.getLogger("clailearn"), logging.StreamHandler(sys.stdout)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def refuse_columns(X: Any) -> None:

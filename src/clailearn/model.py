@@ -45,7 +45,7 @@ class Model:
     * images: (N, height, width, channels) uint8;
     * features: (N, features), in the units of the table that the model was trained on, or a data frame with their names;
     * signals: (N, channels, samples) in microvolt;
-    * recordings: (hours, inputs), one recording, as `hourly_inputs.hourly_inputs` gives it with the statistics of `inputs`;
+    * recordings: (hours, inputs), one recording, as `recordings.hourly_inputs` gives it with the statistics of `inputs`;
     * samples: (N, ...), as the estimator was fitted.
 
     Every method raises InputError for an array of another shape or type, and for a number that is not finite.
@@ -122,7 +122,8 @@ class Model:
         blocks = []
         with self.computation.modes(), self.computation.rounding():
             for block in self.inputs.blocks(x, self.computation):
-                blocks.append([self.network(view) for view in self.inputs.views(block)])
+                views = [block, block.flip(-1)] if self.inputs.mirror else [block]
+                blocks.append([self.network(view) for view in views])
         dim = 1 if isinstance(self.network, Encoder) else 0
         return [torch.cat(view, dim) for view in zip(*blocks, strict=True)]
 

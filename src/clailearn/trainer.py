@@ -49,8 +49,6 @@ class Items(Protocol):
 
     labels: Tensor
     """Class indices of all samples, shape (samples,), on the CPU, in the order of items."""
-    inputs: int
-    """Number of channels or variables that the encoder takes."""
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -75,7 +73,7 @@ class Samples(Items):
     """
 
     def __init__(self, x: Any, labels: Tensor) -> None:
-        self.x, self.labels, self.inputs = x, labels, x.shape[1]
+        self.x, self.labels = x, labels
 
     def __len__(self) -> int:
         return len(self.x)
@@ -108,10 +106,8 @@ class TrainingSettings:
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """Return autocast to bfloat16, or a context that does nothing."""
-    if precision == "bfloat16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return contextlib.nullcontext()
+    """Return autocast to bfloat16, which other precisions switch off."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def train(
@@ -151,8 +147,8 @@ def train(
     training = _Training(model, settings, len(passes) * len(batches), checkpoint)
     history = training.history
     for epoch in range(len(history) + 1, settings.epochs + 1):
-        steps = Steps(training.steps, training.device)
-        with steps.refusing_divergence(model, epoch, *training.advice()):
+        began, steps = time.perf_counter(), Steps(training.steps, training.device)
+        with steps.refusing_divergence(model, epoch, training.advice()):
             data.begin_epoch(epoch)
             with seeded_generators(settings.seed + epoch, training.device):  # whatever was drawn before the epoch
                 for condition in passes:
@@ -166,10 +162,11 @@ def train(
                     if after_pass is not None:
                         after_pass(condition)
             figures = steps.means()
+            seconds = time.perf_counter() - began  # A GPU has then finished the steps.
             model.eval()
             if not all(map(math.isfinite, (validated := validate()).values())):
                 raise FloatingPointError(f"validation gives {validated}")
-        training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, steps)
+        training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, seconds)
         if stop is not None and stop(history):
             break
     model.eval()
@@ -182,7 +179,6 @@ class Steps:
     Attributes:
         rates: learning rate of each step, which a step appends before it computes; one more than losses where it fails.
         figures: scalars by name, `loss` among them, as a tensor (steps,) on the device.
-        began, ended: times (s), of a clock that starts anywhere.
 
     Args:
         number: of steps of the epoch.
@@ -190,7 +186,6 @@ class Steps:
 
     def __init__(self, number: int, device: torch.device) -> None:
         self.number, self.device, self.done = number, device, 0
-        self.began = self.ended = time.perf_counter()
         self.rates: list[float] = []
         # A tensor of all steps: scalars of each step would lie between large tensors, and keep freed memory in pieces.
         self.figures: dict[str, Tensor] = {}
@@ -205,21 +200,16 @@ class Steps:
 
     def means(self) -> dict[str, float]:
         """Return the means of the figures, after the last step."""
-        means = {key: float(values.mean()) for key, values in self.figures.items()}
-        self.ended = time.perf_counter()  # A GPU has then finished the steps.
-        return means
+        return {key: float(values.mean()) for key, values in self.figures.items()}
 
     @contextlib.contextmanager
-    def refusing_divergence(
-        self, module: nn.Module, epoch: int, advice: str, advice_on_weights: str | None = None
-    ) -> Iterator[None]:
+    def refusing_divergence(self, module: nn.Module, epoch: int, advice: str) -> Iterator[None]:
         """Raise DivergenceError if the steps of an epoch, and the validation after it, leave the finite numbers or explode.
 
         Args:
             module: in training; its parameters must be finite.
             epoch: its number, from 1.
             advice: end of the message, which says what to do and which state is saved.
-            advice_on_weights: the same where all losses are as they should be and only weights are not; None: `advice`.
         """
         failure = None
         try:
@@ -238,7 +228,6 @@ class Steps:
             found = "" if bad or at == len(losses) else " but what the weights give is not finite"
             if not_finite:
                 found = f" and weights are not finite, {not_finite[0]} first"
-                advice = advice if bad else advice_on_weights or advice
             raise DivergenceError(
                 f"training diverged in epoch {epoch}: at step {at + 1} of {self.number} the loss is {loss:.3g}{found}, "
                 f"the learning rate {self.rates[at]:.3g}; {advice}"
@@ -287,24 +276,21 @@ class _Training:
             optimiser.step()
             scheduler.step()
 
-    def advice(self) -> tuple[str, str]:
-        """Return what to do about divergence, in words: of the loss, and of weights whose losses are finite."""
-        block, saved = "", ""
-        if self.checkpoint is not None:
-            block, saved = "training.", f". The last good state {self.checkpoint.where()}"
-        lower = f"lower {block}learning_rate"  # as config.yaml or an estimator names it
-        # Kernels of bfloat16 have left weights alone wrong before (`encoders._fitting`); a rate would move the losses, too.
-        mend = f"set {block}precision to float32" if self.rounded else lower
-        return lower + saved, mend + saved
+    def advice(self) -> str:
+        """Return what to do about divergence, in words."""
+        block = "" if self.checkpoint is None else "training."  # as an estimator or config.yaml names it
+        # Kernels of bfloat16 have left weights alone wrong before (`encoders._fitting`).
+        mend = f", or set {block}precision to float32" if self.rounded else ""
+        saved = "" if self.checkpoint is None else f". The last good state {self.checkpoint.where()}"
+        return f"lower {block}learning_rate{mend}{saved}"
 
-    def keep(self, row: Epoch, steps: Steps) -> None:
-        """Add the row of an epoch to the history, log it, and save the state after it."""
-        finished = time.perf_counter()
+    def keep(self, row: Epoch, seconds: float) -> None:
+        """Add the row of an epoch to the history, log it, and save the state after it; `seconds` is the time of its steps."""
         self.history.append(row)
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "epoch")
-        logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, finished - steps.began)
+        logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, seconds)
         if self.checkpoint is not None:
-            self.checkpoint.epoch_seconds.append(round(steps.ended - steps.began, 4))
+            self.checkpoint.epoch_seconds.append(round(seconds, 4))
             state = {
                 "states": [part.state_dict() for part in self._stateful],
                 "generator": self.generator.get_state(),

@@ -200,7 +200,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
     splits = Splits(items(300), items(100), items(200))
     config = {
         "training": TRAINING | {"samples_per_class": 15}, "embedding_size": 4, "baselines": {"gp": {"inducing_points": 16}},
-        "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
+        "encoder": {"trunk": "gru", "width": 16, "layers": 2, "dropout": 0.0},
     }  # fmt: skip
     training = training_settings(config, conditions=1, seed=0)
     run: Any = SimpleNamespace(splits=splits, settings=config, training=training, inputs=2)

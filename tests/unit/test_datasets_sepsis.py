@@ -11,11 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
-from replication.datasets.challenge2019 import parse, read
 from replication.datasets.files import matching
 from replication.datasets.miniature import make
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.datasets.recordings import Rows, hourly_inputs, hourly_names, patient_folds, write
+from replication.datasets.recordings import Rows, hourly_inputs, hourly_names, parse, patient_folds, read, write
 from replication.datasets.sources import Raw, obtain, prepare
 from support.loopback import entry
 from support.ward import CHALLENGE

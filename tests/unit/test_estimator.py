@@ -34,10 +34,9 @@ def test_keeps_the_contract_of_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
-@pytest.mark.parametrize("schedule", ["joint", "sequential"])
-def test_two_moons(kernel: str, schedule: str) -> None:
+def test_two_moons(kernel: str) -> None:
     X, y = make_moons(400, noise=0.2, random_state=0)
-    model = CLaIClassifier(kernel=kernel, schedule=schedule, random_state=0).fit(X[:200], y[:200])
+    model = CLaIClassifier(kernel=kernel, random_state=0).fit(X[:200], y[:200])
     assert model.score(X[200:], y[200:]) > 0.92
     assert model.history_[-1]["loss"] < 0.5 * model.history_[0]["loss"]
 
@@ -87,9 +86,9 @@ def test_calibration_takes_no_more_parts_than_the_rarest_class_has_samples() -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"precision": "double"}, {"schedule": "Joint"}, {"rule": "print"}, {"target": "none"}, {"metric": "Full"},
-        {"references": 0}, {"references": "ALL"}, {"batch_size": 1}, {"width": 0}, {"epochs": 2.5}, {"learning_rate": 0.0},
-        {"embedding_size": 0}, {"trunk": "resnet"}, {"calibration": 1}, {"calibration": 2.5}, {"calibration": "auto"},
+        {"precision": "double"}, {"rule": "print"}, {"target": "none"}, {"batch_size": 1}, {"width": 0}, {"epochs": 2.5},
+        {"learning_rate": 0.0}, {"embedding_size": 0}, {"trunk": "resnet"}, {"calibration": 1}, {"calibration": 2.5},
+        {"calibration": "auto"},
     ],
 )  # fmt: skip
 def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wrong: dict[str, object]) -> None:
@@ -267,7 +266,6 @@ NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
     ("settings", "X", "message"),
     [
         ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
-        ({"references": "all", "calibration": None}, [[0], [1], [2]], "found 3 samples to train on, and references='all' needs"),
         ({"trunk": Convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
         *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
         *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),

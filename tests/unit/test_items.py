@@ -99,7 +99,7 @@ def test_colours_change_by_one_contrast_and_one_brightness_a_channel() -> None:
 def test_hours_of_recordings_are_drawn_one_after_the_other() -> None:
     x = np.arange(14, dtype=np.float32).reshape(7, 2)
     data = Recordings(x, np.array([0, 0, 1, 1, 0, 0, 0]), np.repeat([7, 9], [4, 3]), CPU)
-    assert (len(data), data.inputs, data.sizes([torch.tensor([1]), torch.tensor([0, 1])])) == (2, 2, [3, 7])
+    assert (len(data), data.sizes([torch.tensor([1]), torch.tensor([0, 1])])) == (2, [3, 7])
     drawn, labels = data.batch(torch.tensor([1, 0]), None)
     assert drawn.lengths.tolist() == [3, 4]
     np.testing.assert_array_equal(drawn.values, np.concatenate([x[4:], x[:4]]))

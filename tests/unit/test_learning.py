@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
+from clailearn.encoders import MLP, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
 from clailearn.trainer import Samples, TrainingSettings
-from replication.models.base import batchwise_learning
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS
@@ -56,11 +55,13 @@ def test_numbers_that_are_not_finite_are_divergence(model: str, kind: str, rate:
 
 
 def test_an_error_that_is_no_divergence_passes() -> None:
-    def objective(*_: torch.Tensor) -> torch.Tensor:
+    def fail(*_: Any) -> None:
         raise RuntimeError("shapes differ")
 
+    broken = encoder()
+    broken.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        batchwise_learning(Classifier(MLP(3, 8, 1), 8, 3), objective, data(), SETTINGS, dict, None)
+        collaborative_learning(broken, Cosine(), data(), 3, SETTINGS, dict, None)
 
 
 def test_validation_that_is_not_finite_is_divergence() -> None:
@@ -69,7 +70,8 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("precision", "advice"), [("bfloat16", "set precision to float32"), ("float32", "lower learning_rate")]
+    ("precision", "advice"),
+    [("bfloat16", "lower learning_rate, or set precision to float32"), ("float32", "lower learning_rate")],
 )
 def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_against(precision: Any, advice: str) -> None:
     model = encoder()

@@ -9,11 +9,10 @@ from clailearn.calibration import scaled_softmax
 from clailearn.errors import InputError
 from replication.experiments.predictions import (
     Samples,
+    gather_predictions,
     load_predictions,
     load_samples,
-    read_runs,
     save_predictions,
-    save_run,
     save_samples,
 )
 from replication.metrics.bootstrap import Predictions
@@ -75,14 +74,11 @@ def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
         list(load_predictions(tmp_path / "predictions_clai-m.parquet", fewer, 2))
 
 
-def test_what_a_run_fitted_is_kept_with_its_predictions_and_never_guessed(tmp_path: Path) -> None:
-    for number, (run, given) in enumerate({**multiclass()[1], **recordings()[1]}.items()):
-        path = tmp_path / str(number) / str(run) / "predictions.npz"
-        path.parent.mkdir(parents=True)
-        save_run(path, given)
-        ((again, kept),) = read_runs([str(path)]).items()
-        assert (again, str(kept.calibration)) == (run, str(given.calibration)), "NaN is not equal to itself"
-        assert np.array_equal(kept.calibrated, given.calibrated)
-    np.savez(path, score=given.score, probability=given.probability, calibrated=given.calibrated)
-    with pytest.raises(InputError, match=r"predictions\.npz: found no temperature, .* Evaluate it again: snakemake"):
-        read_runs([str(path)])
+def test_files_of_runs_gather_to_the_file_of_all_runs(tmp_path: Path) -> None:
+    for number, (_, runs) in enumerate((multiclass(), recordings())):
+        sources = [tmp_path / f"{number}-{n}.parquet" for n in range(len(runs))]
+        for path, (run, given) in zip(sources, runs.items(), strict=True):
+            save_predictions(path, {run: given})
+        gather_predictions(tmp_path / "gathered.parquet", sources)
+        save_predictions(tmp_path / "whole.parquet", runs)
+        assert (tmp_path / "gathered.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

@@ -11,8 +11,8 @@ import pytest
 from clailearn.errors import InputError
 from replication.datasets.sources import read_sources
 from replication.experiments.predictions import add_runs
+from replication.report.evidence import is_open, withheld
 from replication.report.figures.render import render
-from replication.report.patients import is_open, withheld
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
 from replication.runs.outputs import published_models
 from replication.runs.run import EVALUATIONS, RUNS, RunId, records_of, write_records

@@ -1,6 +1,5 @@
 """A published model gives what its run gave, says which references vote, and is refused where it is not as published."""
 
-import io
 import json
 import os
 from collections.abc import Callable
@@ -87,7 +86,7 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[Model, pd.Data
     record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
     record["evaluation"] = {**RECORD, "settings": dict(run.settings)}
     embedded = embed_splits(run, model.network) if isinstance(model, CLaI) else {}
-    metrics = evaluate(run, model, run.splits).metrics
+    metrics = evaluate(run, model).metrics
     folder.mkdir(parents=True)
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
     described = packing.pack(run, model, embedded or None, references, record, printed, folder)
@@ -289,11 +288,10 @@ def test_the_command_refuses_a_file_that_does_not_fit(
     assert printed.out == ""
 
 
-@pytest.mark.parametrize("way", ["arguments", "folder", "list"])
+@pytest.mark.parametrize("way", ["arguments", "folder"])
 def test_one_bad_input_among_many_has_its_reason_in_its_row(
     tmp_path: Path,
     images_model: Published,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     way: str,
 ) -> None:
@@ -307,9 +305,7 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
     Image.fromarray(x[0]).save(paths[0])
     Image.fromarray(x[1]).save(paths[2])
     (tmp_path / "notes.txt").touch()
-    names = os.fsencode("\r\n".join(["\ufeff" + str(paths[0]), *map(str, paths[1:]), " ", ""]))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(names), encoding="utf-8", newline="\n"))
-    given = {"folder": [str(tmp_path)], "list": ["-"], "arguments": [str(path) for path in paths]}[way]
+    given = {"folder": [str(tmp_path)], "arguments": [str(path) for path in paths]}[way]
     assert main(["predict", str(folder / "model.json"), *given, "--json"]) == 1
     printed = capsys.readouterr()
     assert (": files left out: 1 (.txt)" in printed.err) == (way == "folder")

@@ -38,7 +38,7 @@ class Trunk(nn.Module):
         (NAMES[Y], {}),
         (NAMES[Y].astype(object), {}),
         (Y, {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"}),
-        (Y, {"conditioning": None, "max_references": np.int64(20), "metric": "identity"}),
+        (Y, {"conditioning": None, "max_references": np.int64(20)}),
         (NAMES[Y], {"trunk": Trunk()}),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
         ("classes", [1, 0, 2]), ("classes", [0, 1, 1]), ("input.names", [1]), ("input.kind", "features"), ("input.mirror", True),
         ("classes", [0, 1]), ("population", [50, 50]), ("population", [50, 50, 1]), ("calibration", 3),
         ("calibration", {"temperature": 0}), ("calibration", {"slope": 1.0}), ("sha256", "0" * 64),
-        ("estimator", {}), ("estimator.next_index", 3), ("estimator.objects", 1), ("estimator.parameters", {}),
+        ("estimator", {}), ("estimator.next_index", 3), ("estimator.parameters", {}),
         ("settings.encoder", 1), ("settings.encoder", {}), ("settings.encoder.trunk", "own"), ("settings.encoder.trunk", "gru"),
         ("settings.encoder.width", 10**9), ("settings.encoder.width", None), ("settings.kernel.name", "none"),
         ("settings.kernel.name", "cosine"), ("settings.kernel", None), ("settings.precision", "float32"),

@@ -17,8 +17,7 @@ from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Samples
 from replication.datasets.prepared import DEVELOPMENT, Prepared
-from replication.experiments.evaluation import SHARES
-from replication.experiments.studies import operations_per_item, run_cell
+from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
 from replication.models.base import create
 from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
@@ -67,20 +66,18 @@ TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordin
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
-    cell = run_cell(run, checkpoint)
-    metrics = cell.evaluation.metrics
+    _, evaluation, history = run_cell(run, checkpoint)
+    metrics = evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
     assert accuracy.max() > 0.6
-    decided = cell.evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
+    decided = evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
     assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
-    assert cell.history["validation_accuracy"].notna().all()
+    assert history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
     per_item = operations_per_item(run, create(run.model).build(run))  # type: ignore[attr-defined]
     assert per_item is not None
-    assert cell.history["operations"].tolist() == pytest.approx(
-        [views * 64 * epoch * per_item for epoch in range(1, 13)]
-    )
+    assert history["operations"].tolist() == pytest.approx([views * 64 * epoch * per_item for epoch in range(1, 13)])
     assert len(checkpoint.epoch_seconds) == 12
     assert all(seconds > 0 for seconds in checkpoint.epoch_seconds)
 
@@ -99,15 +96,15 @@ def recordings() -> Prepared:
 
 def settings_of_recordings(**own: Any) -> dict[str, Any]:
     small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
-    return small | {"encoder": {"trunk": "hours", "width": 8, "layers": 1, "dropout": 0.0}, **own}
+    return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0}, **own}
 
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
     run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
-    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
-    value = cell.evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
+    _, evaluation, _ = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
+    value = evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8
-    assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.evaluation.metrics["metric"])
+    assert {"utility", "auprc", "ece_positive_rate"} <= set(evaluation.metrics["metric"])
     assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
     assert len(run.splits.test) == 13
 

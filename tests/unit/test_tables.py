@@ -45,7 +45,7 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_both_forms(name: str) ->
         assert row["mean"] == pytest.approx(values.mean())
         assert row["sd"] == pytest.approx(values.std(ddof=1), nan_ok=True)
         assert row["n"] == len(values)
-        cell = number(row["mean"], Metric("", "", decimals=digits), row["sd"])
+        cell = number(row["mean"], Metric("", "", digits=digits), row["sd"])
         assert cell in table.tex
         assert cell in table.md
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):

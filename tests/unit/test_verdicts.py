@@ -27,7 +27,7 @@ OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
 @pytest.fixture
 def numbers(tmp_path: Path) -> Numbers:
     root = copy_evidence(tmp_path, "pathmnist", "cifar10", "sleepedf-bands")
-    return Numbers("1", Material(Evidence.found(root, EXPECTED), PRINTED))
+    return Numbers(Material(Evidence.found(root, EXPECTED), PRINTED))
 
 
 def add(numbers: Numbers, name: str, outcome: Outcome, target: str = "zero", **columns: str) -> None:

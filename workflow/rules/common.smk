@@ -7,13 +7,12 @@ from replication.runs import outputs, registry, settings as run_settings
 from replication.runs.registry import CLAI, EMBEDDING, MODELS, fitted_on
 from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
 
-config["studies"] |= run_settings.tuning_studies(config)
-
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRAINED = fitted_on("samples")
+NAMED_OUTPUTS = [*registry.OUTPUTS, *outputs.own_outputs(config)]
 
 
 wildcard_constraints:
@@ -24,8 +23,8 @@ wildcard_constraints:
     embedding="|".join(registry.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    table="|".join(outputs.outputs_of_kind("table", config)),
-    figure="|".join(outputs.outputs_of_kind("figure", config)),
+    table="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "table"),
+    figure="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "figure"),
 
 
 def library(*folders):

@@ -81,7 +81,7 @@ rule gather_samples:
 
 rule gather_predictions:
     input:
-        predictions=lambda wildcards: files_of_models("predictions.npz", [wildcards.model])(wildcards),
+        predictions=lambda wildcards: files_of_models("predictions.parquet", [wildcards.model])(wildcards),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/predictions_{model}.parquet",
@@ -90,7 +90,7 @@ rule gather_predictions:
     conda:
         "../../envs/environment.yaml"
     message:
-        "Round and gather the predictions of {wildcards.model} in {wildcards.dataset}."
+        "Gather the predictions of {wildcards.model} in {wildcards.dataset}."
     script:
         "../scripts/gather_predictions.py"
 
@@ -98,7 +98,7 @@ rule gather_predictions:
 rule compare_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_models("predictions.npz", MODELS),
+        predictions=files_of_models("predictions.parquet", MODELS),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/{file}",

@@ -1,6 +1,6 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
-# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex and .md or .pdf and .png, .csv and .json. Of datasets
-# of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
+# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex and .md or .pdf and .png, .csv and .json.
+# Of datasets of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
 
 
 rule render_table:
@@ -67,7 +67,7 @@ rule judge_claims:
     input:
         evidence=evidence_of,
         caption="workflow/report/claims.rst",
-        texts="workflow/config/claims.yaml",
+        texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
         printed_values="workflow/config/printed_values.csv",
         library=RENDERING,
     output:
@@ -112,7 +112,8 @@ rule own:
 
 rule evidence:
     input:
-        outputs.all_evidence(EVIDENCE, config),
+        [outputs.evidence_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
+        [outputs.prediction_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
         outputs.published_models(EVIDENCE, config) if EVIDENCE == "results/real" else [],
     localrule: True
     message:

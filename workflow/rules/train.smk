@@ -37,7 +37,7 @@ rule evaluate:
     output:
         metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
         reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
         embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
         similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
         agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
@@ -71,7 +71,7 @@ rule fit_baseline:
     output:
         metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
         reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
         process="<results>/{dataset}/{model}/{run}/latent.npz",
         record="<results>/{dataset}/{model}/{run}/run.json",
     log:

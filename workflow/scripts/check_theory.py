@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from replication.experiments.simulations import MINIATURE_SEEDS, SEEDS, check_all
+from replication.experiments.simulations import check_all
+from replication.runs.registry import MINIATURE_SEEDS, SEEDS
 from replication.runs.run import Recorder, RunId, start_job, use_threads, write_records
 
 start_job(snakemake.log[0])

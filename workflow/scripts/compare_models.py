@@ -3,10 +3,16 @@
 from pathlib import Path
 
 from replication.datasets import prepared
-from replication.experiments.predictions import compare_runs, read_runs, samples_of
-from replication.runs.run import start_job
+from replication.experiments.predictions import compare_runs, load_predictions, samples_of
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
-data, runs = prepared.load(Path(snakemake.input.prepared).parent), read_runs(snakemake.input.predictions)
-compared = compare_runs(samples_of(data), runs, data.info.get("label_hours_before"))
+data = prepared.load(Path(snakemake.input.prepared).parent)
+samples, classes = samples_of(data), len(data.info["classes"])
+runs = {
+    RunId.parse(path): predictions
+    for path in snakemake.input.predictions
+    for _, predictions in load_predictions(Path(path), samples, classes)
+}
+compared = compare_runs(samples, runs, data.info.get("label_hours_before"))
 compared.to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -8,7 +8,6 @@ import pandas as pd
 
 from replication.report.claims.judge import judge
 from replication.report.evidence import Evidence
-from replication.report.texts import read_values
 from replication.report.verify import verify_claims
 from replication.runs.run import start_job
 
@@ -21,5 +20,5 @@ files = {
 evidence = replace(Evidence.of_files(Path(params.root), params.datasets, sources.evidence), recomputed=files)
 tracked = json.loads(Path(params.verdicts).read_text())["claims"]
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
-verdicts = verify_claims(tracked, judge(evidence, read_values(Path(sources.printed_values))))
+verdicts = verify_claims(tracked, judge(evidence, pd.read_csv(sources.printed_values)))
 pd.concat([*parts, verdicts], ignore_index=True).to_csv(snakemake.output[0], index=False)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.projections import stages, tsne
+from replication.experiments.latent import stages, tsne
 from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from replication.experiments.studies import run_cell
+from replication.experiments.evaluation import run_cell
 from replication.models.base import on_embeddings
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
@@ -16,8 +16,10 @@ with run.checkpoint(
     params.checkpoint,
     [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
-    cell = run_cell(on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint)
-cell.evaluation.metrics.to_csv(output.metrics, index=False)
+    model, evaluation, history = run_cell(
+        on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint
+    )
+evaluation.metrics.to_csv(output.metrics, index=False)
 seconds = pd.Series(checkpoint.epoch_seconds, dtype=float).cumsum()
-cell.history.assign(seconds=seconds).to_csv(output.history, index=False)
-recorder.write(output.record, earlier=checkpoint.earlier, **cell.choices, command=f"snakemake {output.metrics}")
+history.assign(seconds=seconds).to_csv(output.history, index=False)
+recorder.write(output.record, earlier=checkpoint.earlier, **model.choices, command=f"snakemake {output.metrics}")

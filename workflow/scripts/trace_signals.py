@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.latent_signals import mean_areas, trace_signals
+from replication.experiments.latent import mean_areas, trace_signals
 from replication.runs.run import COLUMNS, gather, start_job
 
 start_job(snakemake.log[0])

@@ -55,12 +55,14 @@ def pack(
 
     references: to keep. record, metrics: of the run, with its evaluation by the printed rule.
     """
-    if run.shift:
-        raise InputError(f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images")
+    if shift := run.image_setting("shift"):
+        raise InputError(f"inference.shift: found {shift}, expected 0, as packed models see no shifted images")
     kept = None
     if isinstance(model, CLaI):
         assert embedded is not None
-        kept = _kept_references(run, embedded["train"], references)
+        train = embedded["train"]
+        items, population = sample_references(train.y, references, run.id.seed)
+        kept = References(train.z[:, items].half().float(), train.y[items], items, population)
         samples = (embedded["test"], embedded["val"])
         means = [means_of_views(model.kernel, part, kept.z, kept.y, kept.population) for part in samples]
         test, val = (votes(run, found, "printed", part) for found, part in zip(means, samples, strict=True))
@@ -96,12 +98,6 @@ def pack(
     return published.save(folder, half=torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16)
 
 
-def _kept_references(run: Run, train: Embedded, number: int) -> References:
-    """Return a draw of the embedded training samples, as many of each class, with embeddings rounded to float16."""
-    items, population = sample_references(train.y, number, run.id.seed)
-    return References(train.z[:, items].half().float(), train.y[items], items, population)
-
-
 def _named_by_rows(run: Run, kept: References) -> References:
     """Return references with the rows of their samples in the prepared data, and with the names of their pictures."""
     if run.data.info["kind"] == "recordings":
@@ -126,7 +122,7 @@ def _inputs(run: Run) -> Inputs:
     statistics = info["normalisation"]["test" if separately else "train"]
     names = list(variables or info.get("channels", []))
     shape = list(run.data["x_test"].shape[1:])
-    return Inputs(kind, shape, names, statistics["mean"], statistics["sd"], mirror=run.mirror)
+    return Inputs(kind, shape, names, statistics["mean"], statistics["sd"], mirror=run.image_setting("mirror"))
 
 
 def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
@@ -145,7 +141,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     else:
         assert published.kernel is not None
         model = CLaI(run.model).around(published.network, published.kernel)
-    return gather({str(run.id): evaluation.evaluate(run, model, run.splits).metrics}, COLUMNS["metrics.csv"])
+    return gather({str(run.id): evaluation.evaluate(run, model).metrics}, COLUMNS["metrics.csv"])
 
 
 def reopen(folder: str | Path, prepared: str | Path) -> tuple[Model, Run]:

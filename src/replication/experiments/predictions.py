@@ -1,21 +1,14 @@
 """Predictions of all runs as Parquet files, from which anybody computes figures of merit again.
 
-`samples.parquet` has a row for each test sample of a dataset: `y`, the index of its class; `group`, a number for its patient or
-subject; and for recordings `recording` and `fold`. `predictions_<model>.parquet` has a row for each run and sample that it is
-tested on, in the order of the samples. `run` is such as `seed0` or `seed0/fold1`. The other columns are:
-
-- Two classes. `log_odds` of the probability of class 1, before calibration; `alarm`, where alarms have a utility. The calibrated
-  probability is expit(`slope` * score + `intercept`). The score is the vote tanh(`log_odds` / 2) where `vote` holds, and
-  otherwise `log_odds`.
-- C classes. `score_0` to `score_<C-1>`, less the largest one of the sample: probabilities are softmax(score), calibrated ones
-  softmax(score / `temperature`).
+`samples.parquet` has a row for each test sample of a dataset, `predictions_<model>.parquet` one for each run and sample that it
+is tested on, in the order of the samples. docs/architecture.md says what the columns mean.
 
 Scores are rounded to BITS significant bits, so that the files stay small; log-odds keep their resolution where events are rare.
 The predicted class and the alarms are exact. The files hold no measurements and no identifiers.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +29,12 @@ from replication.runs.run import RunId
 Floats = NDArray[np.float64]
 BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
-_FITTED = [field.name for field in fields(Calibration)]
+_FITTED = ("temperature", "slope", "intercept", "vote")
 _SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
 _TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
 _OPTIONAL = ("recording", "fold", "alarm")
+_LARGEST = np.nextafter(np.float32(1), np.float32(0))
+"""A larger vote would have infinite log-odds."""
 
 
 @dataclass(frozen=True)
@@ -72,41 +67,6 @@ def samples_of(data: Prepared) -> Samples:
 
 def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def save_run(path: str | Path, predictions: Predictions) -> None:
-    """Write what a run predicts and what it fitted as `predictions.npz`."""
-    arrays = {name: part for name, part in vars(predictions).items() if part is not None and name != "calibration"}
-    np.savez(path, **arrays, **asdict(predictions.calibration))
-
-
-def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
-    """Return what evaluations left as `predictions.npz`, by run, in the order of the paths.
-
-    Raises:
-        InputError: a file lacks what was fitted, as those of earlier versions do.
-    """
-    runs = {}
-    for path in paths:
-        with np.load(path, allow_pickle=False) as arrays:
-            parts = dict(arrays)
-        if missing := [name for name in _FITTED if name not in parts]:
-            raise InputError(
-                f"{path}: found no {', '.join(missing)}, expected what the run fitted beside its predictions. Evaluate it again: "
-                f"snakemake --force {path}"
-            )
-        fitted = Calibration(**{name: parts.pop(name).item() for name in _FITTED})
-        runs[RunId.parse(path)] = Predictions(**parts, calibration=fitted)
-    return runs
-
-
-def by_model(runs: Mapping[RunId, Predictions], models: Iterable[str]) -> dict[str, dict[int, Predictions]]:
-    """Return what runs predict by seed, of each of these models that has runs."""
-    return {
-        model: {run.seed: predicted for run, predicted in runs.items() if run.cell == model}
-        for model in dict.fromkeys(models)
-        if model in {run.cell for run in runs}
-    }
 
 
 def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
@@ -165,7 +125,8 @@ def compare_runs(
     models = list(dict.fromkeys(run.cell for run in runs))
     if samples.fold is not None:
         return patient_intervals(folds_of(samples, runs, label_hours_before), models, draws)
-    return compare_models(samples.y, samples.group, by_model(runs, models), draws)
+    by_model = {model: {run.seed: found for run, found in runs.items() if run.cell == model} for model in models}
+    return compare_models(samples.y, samples.group, by_model, draws)
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -179,32 +140,25 @@ def load_samples(path: Path) -> Samples:
 
 
 def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
-    """Write `predictions_<model>.parquet`: what runs predict, and what they fitted."""
+    """Write what runs of a model predict, and what they fitted."""
     frames = []
     for run, given in runs.items():
-        score = given.score.astype(np.float64)
-        if score.ndim == 1:
-            columns = _two_classes(score, given)
+        score, fitted = given.score.astype(np.float64), given.calibration
+        if score.ndim == 1:  # log-odds, or votes in [-1, 1]
+            log_odds = 2 * np.arctanh(np.clip(score, -_LARGEST, _LARGEST)) if fitted.vote else score
+            columns = {
+                "log_odds": _rounded(log_odds),
+                "vote": fitted.vote,
+                "slope": fitted.slope,
+                "intercept": fitted.intercept,
+                **({} if given.alarm is None else {"alarm": given.alarm}),
+            }
         else:
             rounded = _rounded(score - score.max(axis=1, keepdims=True))
             columns = {f"score_{k}": column for k, column in enumerate(rounded.T)}
-            columns["temperature"] = given.calibration.temperature
+            columns["temperature"] = fitted.temperature
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
-
-
-def _two_classes(score: Floats, given: Predictions) -> dict[str, Any]:
-    """Return the columns of scores (N,), which are log-odds, or votes in [-1, 1]."""
-    fitted = given.calibration
-    largest = np.nextafter(np.float32(1), np.float32(0))
-    log_odds = 2 * np.arctanh(np.clip(score, -largest, largest)) if fitted.vote else score
-    columns = {
-        "log_odds": _rounded(log_odds),
-        "vote": fitted.vote,
-        "slope": fitted.slope,
-        "intercept": fitted.intercept,
-    }
-    return columns if given.alarm is None else {**columns, "alarm": given.alarm}
 
 
 def _rounded(values: Floats) -> NDArray[np.float32]:
@@ -235,6 +189,11 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
             parts = score, expit(log_odds), LogisticCalibration(fitted.slope, fitted.intercept)(score)
         alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
         yield run.replicate, Predictions(*parts, alarm, fitted)
+
+
+def gather_predictions(path: Path, sources: Iterable[Path]) -> None:
+    """Write what the files of runs of a model hold to one file, in the order of the files."""
+    _write(path, pd.concat([_read(source) for source in sources]))
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:

@@ -1,20 +1,12 @@
 """Measure time and memory of training schedules on random images.
 
 The schedules of a comparison run in turn within each repetition, in an order that rotates. So a ratio compares times of the same
-repetition, and a machine that slows down does so for all schedules. Each row has the columns of `benchmark.csv`: comparison,
-variant (the schedule), M, C and B (`Shape`), repetition, quantity and value. The quantities:
-
-seconds
-    Of an epoch.
-predicted
-    Seconds that the passes through the trunk would take alone: their number times those of a bare pass in the same repetition.
-peak_memory_mb
-    Peak memory (MiB) that an epoch adds to model and data: on CUDA of the device; on the CPU of a process that does nothing
-    else, on one thread.
+repetition, and a machine that slows down does so for all schedules. Rows have the columns of `benchmark.csv`
+(docs/architecture.md). Peak memory (MiB) is what an epoch adds to model and data: on CUDA of the device; on the CPU of a process
+that does nothing else, on one thread.
 """
 
 import importlib
-import itertools
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,18 +77,6 @@ def measure(part: str, settings: Mapping[str, Any], device: torch.device) -> pd.
     return pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
 
 
-def time_in_turn(cases: Sequence[Case], sizes: Sizes) -> list[Row]:
-    """Return the median seconds of each case in each repetition, after a run that warms up."""
-    rows: list[Row] = []
-    for repetition in range(sizes.repetitions):
-        first = repetition % len(cases)
-        for case in [*cases[first:], *cases[:first]]:
-            timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
-            times = timer.blocked_autorange(min_run_time=sizes.least_seconds)
-            rows.append(case.row(repetition, "seconds", times.median))
-    return rows
-
-
 def peak(case: Case, cuda: bool) -> float:
     """Return the peak memory (MiB) of this process that a case adds to what was prepared."""
     read = peak_gpu_memory if cuda else peak_memory
@@ -130,35 +110,41 @@ class Measurement:
 
     def schedules(self) -> list[Row]:
         """Time an epoch of classes in turn beside all at once."""
-        return self._time_schedules("joint", SCHEDULES[1:], self.sizes.joint)
+        return self._time([self._epoch("joint", variant, self.sizes.joint) for variant in SCHEDULES[1:]])
 
     def growth(self) -> list[Row]:
         """Measure time and memory of an epoch of Algorithm 3 against the numbers of batches and of classes."""
-        sizes, variants = self.sizes, SCHEDULES[:1]
+        sizes = self.sizes
         shapes = [("batches", sizes.growing._replace(batches=number)) for number in sizes.batches]
         shapes += [("classes", sizes.growing._replace(classes=number)) for number in sizes.classes]
-        rows = peaks([case for name, shape in shapes for case in self._epochs(name, variants, shape)], self.device)
-        for name, shape in shapes:
-            rows += self._time_schedules(name, variants, shape)
+        cases = [self._epoch(comparison, SCHEDULES[0], shape) for comparison, shape in shapes]
+        rows = peaks(cases, self.device)
+        for case in cases:
+            rows += self._time([case])
         return rows
 
-    def _epochs(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Case]:
-        prepare = partial(self._prepare_epoch, shape)
-        return [Case(comparison, variant, shape, partial(prepare, variant)) for variant in variants]
+    def _epoch(self, comparison: str, variant: str, shape: Shape) -> Case:
+        return Case(comparison, variant, shape, partial(self._prepare_epoch, shape, variant))
 
-    def _time_schedules(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Row]:
-        """Time an epoch of each schedule, and predict its seconds from those of a bare pass in the same repetition."""
-        passes = ("forward", "both")
-        bare = [Case("", name, shape, partial(self._prepare_pass, shape, name == "both")) for name in passes]
-        epochs = self._epochs(comparison, variants, shape)
-        rows = time_in_turn([*epochs, *bare], self.sizes)
-        seconds = {(variant, repetition): value for _, variant, _, _, _, repetition, _, value in rows}
-        rows = [row for row in rows if row[0]]
-        for epoch, repetition in itertools.product(epochs, range(self.sizes.repetitions)):
-            forward, backward = trunk_passes(epoch.variant, shape.batches, shape.classes)
-            once = seconds["forward", repetition]
-            predicted = forward * once + backward * (seconds["both", repetition] - once)
-            rows.append(epoch.row(repetition, "predicted", predicted))
+    def _time(self, epochs: Sequence[Case]) -> list[Row]:
+        """Return the median seconds of epochs of one shape, and those predicted from a bare pass, in each repetition."""
+        shape = epochs[0].shape
+        cases = [
+            Case("", name, shape, partial(self._prepare_pass, shape, name == "both")) for name in ("forward", "both")
+        ]
+        cases += epochs
+        rows = []
+        for repetition in range(self.sizes.repetitions):
+            seconds = {}
+            first = repetition % len(cases)
+            for case in [*cases[first:], *cases[:first]]:
+                timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
+                seconds[case.variant] = timer.blocked_autorange(min_run_time=self.sizes.least_seconds).median
+            there, back = seconds["forward"], seconds["both"] - seconds["forward"]
+            for epoch in epochs:
+                forward, backward = trunk_passes(epoch.variant, shape.batches, shape.classes)
+                rows.append(epoch.row(repetition, "seconds", seconds[epoch.variant]))
+                rows.append(epoch.row(repetition, "predicted", forward * there + backward * back))
         return rows
 
     def _prepare_epoch(self, shape: Shape, variant: str) -> Callable[[], None]:

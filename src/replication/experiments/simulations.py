@@ -20,8 +20,6 @@ from replication.runs.run import COLUMNS
 
 Row = dict[str, object]
 
-SEEDS = (0, 1, 2)
-MINIATURE_SEEDS = (0,)
 SHARES, BANDWIDTHS = (0.02, 0.1, 0.3, 0.5), (0.5, 2.0)
 """Class shares p of the positive class, and bandwidths of the kernel in standard deviations of the data."""
 DISTANCE, SIZE, SAMPLES = 2.0, 2, 1000

@@ -4,7 +4,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self
@@ -124,9 +123,17 @@ class Network(Model):
         return 1
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        objective = partial(self.loss, run)
-        given = (self.module, objective, run.splits.train, run.training, validate, checkpoint)
-        return batchwise_learning(*given, self.copies(run))
+        """Train in place on the loss of single batches, each with `copies` of a CLaI group of anchor and references."""
+        data, copies = run.splits.train, self.copies(run)
+        size = group_size(run.training, len(data))
+        batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
+
+        def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
+            loss = self.loss(run, *data.batch(rows.repeat(copies), generator))
+            loss.backward()
+            return {"loss": loss.detach()}
+
+        return train(self.module, data, step, run.training, validate, checkpoint, batches=batches)
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that measures the model after each epoch, on drawn validation samples."""
@@ -250,27 +257,6 @@ def draw_references(run: Run) -> Tensor:
             "give a larger number"
         )
     return references
-
-
-def batchwise_learning(
-    model: nn.Module,
-    objective: Callable[[Any, Tensor], Tensor],
-    data: Items,
-    settings: TrainingSettings,
-    validate: Callable[[], Epoch],
-    checkpoint: Checkpoint | None,
-    copies: int = 1,
-) -> list[Epoch]:
-    """Train in place on a loss of single batches, each with so many copies of a CLaI group of anchor and references."""
-    size = group_size(settings, len(data))
-    batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
-
-    def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
-        loss = objective(*data.batch(rows.repeat(copies), generator))
-        loss.backward()
-        return {"loss": loss.detach()}
-
-    return train(model, data, step, settings, validate, checkpoint, batches=batches)
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

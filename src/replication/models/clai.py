@@ -34,10 +34,7 @@ def loss_floor(kernel: Kernel, target: Target, share: float, size: int) -> float
     Only the target `zero` has a floor above 0. It asks negatives to be opposite to (or far from) all positives and yet unrelated
     to each other. With positives in one point and class share p, the loss is 2 p (1 - p) E(S+- + 1)^2 + (1 - p)^2 E(S--)^2.
 
-    Args:
-        target: the target matrix.
-        share: share p of the condition's positive class, in (0, 1).
-        size: embedding dimensions L, at least 2.
+    share: p, of the condition's positive class, in (0, 1). size: embedding dimensions L, at least 2.
     """
     return FLOORS[kernel.name](share, size) if target == "zero" else 0.0
 

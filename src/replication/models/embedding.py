@@ -54,8 +54,9 @@ def shifted(x: Tensor, pixels: int) -> Tensor:
 
 def further_views(run: Run) -> list[ImageView]:
     """Return the views of a test sample that vote beside itself: its mirror image, and both shifted, as `inference` says."""
-    flips: list[ImageView] = [plain, lambda x: x.flip(-1)] if run.mirror else [plain]
-    shifts = [partial(shifted, pixels=pixels) for pixels in (run.shift, -run.shift)] if run.shift else []
+    by = run.image_setting("shift")
+    flips: list[ImageView] = [plain, lambda x: x.flip(-1)] if run.image_setting("mirror") else [plain]
+    shifts = [partial(shifted, pixels=pixels) for pixels in (by, -by)] if by else []
     return [*flips[1:], *(lambda x, flip=flip, move=move: move(flip(x)) for move in shifts for flip in flips)]
 
 

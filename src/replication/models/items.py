@@ -40,13 +40,8 @@ class Splits(NamedTuple):
 class Images(Items):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
-    Args:
-        mean, sd: per channel, in units of the pixel values.
-        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images, or "alternate",
-            half of them in an epoch and the others in the next (Jordan 2024, section 3.6); `turn`, whether to turn each image by
-            a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each channel of an image,
-            of its contrast as a share and of its brightness in units of `sd`; `border`, what a shifted image shows beyond its
-            edges, "black" or its own pixels mirrored there ("reflect").
+    mean, sd: per channel, in units of the pixel values. augmentation: as `training.augmentation` in config.yaml; it alternates
+    mirror images with the epochs (Jordan 2024, section 3.6), and has contrast and brightness of each channel of an image change.
 
     Raises:
         InputError: images that are not square are to be turned, or are to be shifted by their size or more and reflected.
@@ -61,7 +56,7 @@ class Images(Items):
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        self.x, self.labels, self.inputs = torch.tensor(x).to(device), torch.tensor(y), x.shape[3]
+        self.x, self.labels = torch.tensor(x).to(device), torch.tensor(y)
         self.y = self.labels.to(device)
         self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
@@ -112,7 +107,7 @@ class Images(Items):
         else:
             mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
         turns = torch.randint(0, 4, (n,), generator=generator) if self.turn else torch.zeros(n)
-        colours = (2 * self.inputs if self.colour else 0, n)
+        colours = (2 * self.x.shape[3] if self.colour else 0, n)
         levels = torch.randint(0, LEVELS, colours, generator=generator)
         return [down, right, mirror.long(), turns.long(), *levels]
 
@@ -157,11 +152,7 @@ class Signals(Items):
         sd: list[float],
         device: torch.device,
     ) -> None:
-        self.x, self.labels, self.inputs = (
-            x,
-            torch.tensor(y),
-            x.shape[1],
-        )  # x may be memory-mapped: a batch reads its rows
+        self.x, self.labels = x, torch.tensor(y)  # x may be memory-mapped: a batch reads its rows
         self.device = device
         self.normalised = Normalisation("signals", mean, sd, device)
 
@@ -176,10 +167,7 @@ class Signals(Items):
 class Recordings(Items):
     """ICU recordings as one table (rows, inputs), a row an hour of a recording.
 
-    Args:
-        inputs: encoder input of each row.
-        y: class index of each row.
-        recording: recording of each row; the rows of a recording stand together, in order of time.
+    inputs, y, recording: encoder input, class index and recording of each row; those of a recording are in order of time.
     """
 
     def __init__(
@@ -189,7 +177,6 @@ class Recordings(Items):
         self.starts = self.lengths.cumsum(0) - self.lengths
         self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
-        self.inputs = self.x.shape[1]
         self.device = device
 
     def __len__(self) -> int:
@@ -242,18 +229,13 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
     The run's seed draws validation patients and `training.samples`. Recordings are normalised with statistics of the run's own
     training rows, without validation rows.
     """
-    if data.info["kind"] != "recordings":
-        return _splits_of_samples(data, settings, run_id, device)
-    x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
-    rows = recording_rows(data, settings, run_id)
-    statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
-    mean, sd = statistics["mean"], statistics["sd"]
-    inputs = [hourly_inputs(x[r], groups[r], hours[r], mean, sd) for r in rows]
-    return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
-
-
-def _splits_of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
     kind = data.info["kind"]
+    if kind == "recordings":
+        x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
+        rows = recording_rows(data, settings, run_id)
+        found = normalisation(x, kind, data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
+        inputs = [hourly_inputs(x[r], groups[r], hours[r], found["mean"], found["sd"]) for r in rows]
+        return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
     separately = kind != "features" and settings["normalise_test_separately"]
 
     def items(split: str) -> Items:

@@ -95,18 +95,8 @@ class Run:
             )
         return int(shape[3 if kind == "images" else 1])
 
-    @property
-    def mirror(self) -> bool:
-        """Return whether inference looks at the mirrored image too."""
-        return bool(self._image_setting("mirror"))
-
-    @property
-    def shift(self) -> int:
-        """Return how many pixels the views of shifted images are shifted; 0 for none."""
-        return int(self._image_setting("shift"))
-
-    def _image_setting(self, name: str) -> Any:
-        """Return a setting of inference that images alone have."""
+    def image_setting(self, name: str) -> Any:
+        """Return a setting of inference that images alone have: `mirror` or `shift`; raises InputError for one of other data."""
         value = self.settings["inference"][name]
         if value and self.data.info["kind"] != "images":
             raise InputError(

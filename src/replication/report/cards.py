@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from replication.report.labels import model_title
-from replication.runs.registry import CLAI
+from replication.runs.registry import CLAI, REPOSITORY
 
 METRICS = {
     "accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC", "auroc": "AUROC", "auprc": "AUPRC",
@@ -19,41 +19,7 @@ INPUTS = {
     "signals": "epochs of {0} channels and {1} samples, in microvolt",
     "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.recordings.hourly_inputs` computes",
 }
-TEMPLATE = """---
-{header}---
-
-# {title}
-
-Classifies {inputs}: {classes}.
-
-```python
-import clailearn
-
-model = clailearn.load(folder)  # the folder of this card
-labels = model.predict(x)
-probabilities = model.probabilities(x){votes}
-```
-
-## Training
-
-Data: {data[title]}, {data[version]}. Licence: {data[licence]}. The encoder is
-{encoder[trunk]} of width {encoder[width]}, trained for {training[epochs]} epochs in batches of
-{training[batch_size]} with {training[optimiser]}, in {training[precision]}.
-
-Run `{run[run]}`, commit `{run[commit]}`, on {run[hardware]}. `model.json` holds all settings, versions and checksums of the data.
-
-## Accuracy on the test samples
-
-| | the run | this model |
-| --- | ---: | ---: |
-{metrics}
-
-{references}
-
-## Limits
-
-{limits}
-"""
+TEMPLATE = (REPOSITORY / "workflow" / "report" / "model_card.md").read_text(encoding="utf-8")
 
 
 def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:

@@ -1,12 +1,18 @@
-"""Evidence folders, read.
+"""Evidence folders, read, and the rows of outputs that are made of them.
 
 An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.run.COLUMNS`), `dataset.json` and the records of
-its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders.
+its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders. Rows of single patients are
+shown and published only where the licence of their data is open.
+
+Evidence is by `name` (a dataset or study) and `cell` (a model of a dataset, or a cell of a study). Outputs have the columns
+`dataset` and `model`, in rows of a study `study` and `cell` as well, and `other` where a row is the model minus another one.
 """
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +20,10 @@ from typing import Any
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
-from replication.report.patients import read_description, withheld
-from replication.runs.run import COLUMNS, RUNS, RunId, read_records
+from replication.metrics.intervals import interval, spread
+from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
+from replication.runs.registry import MODELS
+from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
@@ -25,6 +32,41 @@ PRINTED_LOSS = {
     "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
 }
 """By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
+
+
+SIGNALS = "signals.csv"
+PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))
+"""Evidence files that show single patients. Labels and scores of images do not."""
+OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
+"""Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
+
+
+def is_open(licence: Any) -> bool:
+    """Return whether a licence is known to allow passing on single rows."""
+    return str(licence).replace(" ", "-") in OPEN_LICENCES
+
+
+def withheld(file: Path) -> bool:
+    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it."""
+    if not any(fnmatchcase(file.name, pattern) for pattern in PATIENT_LEVEL):
+        return False
+    description = read_description(file.with_name("dataset.json"))
+    return not is_open(description["licence"]) and (file.name == SIGNALS or description.get("kind") != "images")
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected a description as JSON. Compute this evidence again"
+        ) from error
+    if not isinstance(description, dict) or not all(
+        isinstance(description.get(key), str) for key in ("title", "licence")
+    ):
+        raise InputError(f"{path}: found no title or no licence, expected both as texts. Compute this evidence again")
+    return description
 
 
 @cache
@@ -196,3 +238,98 @@ def run_name(record: Mapping[str, Any]) -> str:
 def run_cell(record: Mapping[str, Any]) -> str:
     """Return the key of the model, or of the study's cell, of a run record."""
     return RunId.parse(record["run"]).cell
+
+
+# Rows of outputs: means of evidence, and the columns that say what a row is of
+
+
+def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return mean, sd and n of each group over seeds or folds, and the limits low and high of the 95 % t-interval.
+
+    Values of several seeds are averaged within a fold first, as `replicates` does.
+
+    values: seed, fold, value and the columns `by`.
+    """
+    unit = values["fold"].notna().map({True: "fold", False: "seed"})
+    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"])).dropna(
+        subset="value"
+    )
+    means = named.groupby([*by, "unit", "replicate"], sort=False, dropna=False)["value"].mean().reset_index()
+    rows = []
+    for (*key, name), part in means.groupby([*by, "unit"], sort=False, dropna=False):
+        own = pd.Series(part["value"].to_numpy(), pd.Index(part["replicate"], name=name))
+        (mean, sd, n), around = spread(own), interval(own)
+        rows.append((*key, mean, sd, n, around.low, around.high))
+    return pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])
+
+
+def in_units(values: pd.DataFrame, metrics: Iterable[Metric], columns: Sequence[str] = ("value",)) -> pd.DataFrame:
+    """Return the rows of some metrics in the units of tables; evidence has fractions."""
+    scale = values["metric"].map({metric.key: metric.scale for metric in metrics})
+    return values.assign(**{column: values[column] * scale for column in columns})[scale.notna()]
+
+
+def identified(evidence: Evidence, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame in the order of tables, with the columns of outputs in place of `name` and `cell`.
+
+    In rows of a study `model` is the one of the paper that the cell stands for, if any. What the registry of models does not have
+    is a cell, too.
+    """
+    pairs = list(zip(frame["name"], frame["cell"], strict=True))
+    known = {pair: _identity(evidence, *pair) for pair in set(pairs)}
+    columns = ["dataset", "study", "cell", "model", "order"]
+    named = pd.DataFrame([known[pair] for pair in pairs], columns=columns, dtype=object)
+    whole = named.join(frame.drop(columns=["name", "cell"]).reset_index(drop=True))
+    return whole.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+
+
+def _identity(
+    evidence: Evidence, name: str, cell: str
+) -> tuple[str, str | None, str | None, str | None, tuple[int, int]]:
+    """Return dataset, study, cell and model of a name and cell, and their place in tables."""
+    cells: Mapping[str, Mapping[str, str]] = evidence.expected[name].get("cells", {})
+    variants, known = cells.get(cell, {}), list(cells or MODELS)
+    behind = next((variants[factor] for factor in ("kernel", "method", "model") if factor in variants), cell)
+    model = MODEL_OF.get(behind, behind)
+    place = (list(evidence.expected).index(name), known.index(cell) if cell in known else len(known))
+    in_registry = model in (*MODELS, MAJORITY)
+    return (
+        evidence.dataset_of(name),
+        name if cells else None,
+        None if in_registry and not cells else cell,
+        model if in_registry else None,
+        place,
+    )
+
+
+def owners(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns name and cell of the rows of an output: study and cell, or else dataset and model."""
+    columns = frame.reindex(columns=["study", "dataset", "cell", "model"]).astype(object)
+    name, cell = (
+        columns[own].where(columns[own].notna(), columns[other])
+        for own, other in (("study", "dataset"), ("cell", "model"))
+    )
+    return pd.DataFrame({"name": name, "cell": cell})
+
+
+def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the run records behind the rows of an output."""
+    behind = owners(frame).assign(other=frame.get("other")).dropna(subset="cell")
+    records: list[dict[str, Any]] = []
+    for name in [name for name in evidence.at_hand() if name in set(behind["name"])]:
+        own = behind[behind["name"] == name]
+        records += evidence.runs(name, [*own["cell"], *own["other"]])
+    return records
+
+
+def titles(evidence: Evidence, frame: pd.DataFrame) -> list[str]:
+    """Return what each row of an output is of: a model, a cell by its variants, or one model minus another."""
+    found = []
+    for (name, cell), other, model in zip(
+        owners(frame).itertuples(index=False), frame.get("other", [None] * len(frame)), frame["model"], strict=True
+    ):
+        if isinstance(other, str):
+            found.append(f"{model_title(model)} minus {model_title(other)}")
+        else:
+            found.append("" if pd.isna(cell) else evidence.model_title(name, cell))
+    return found

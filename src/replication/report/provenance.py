@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from clailearn.errors import InputError
-from replication.report.rows import owners
+from replication.report.evidence import owners
 from replication.runs.run import RUNS, RunId, records_of
 
 SHOWN = 40
@@ -44,19 +44,18 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
             f"{output} was made from results/{evidence}, which none of the folders above it has; expected the evidence beside "
             "the output's folder. Compute it again, or name an output whose evidence is there"
         )
-    lines, shown = [f"{output}: from results/{evidence}", content["caption"], ""], []
-    for rows, behind in trace(frame, content, records_behind(runs, root)):
-        texts = rows.astype(str).reindex(columns=list(wanted))
-        chosen = rows[(texts == list(wanted.values())).all(axis=1)]
-        if len(chosen):
-            filled = chosen.dropna(axis=1, how="all").head(SHOWN)
-            lines += filled.to_string(index=False, max_colwidth=60, float_format="%.6g").splitlines()
-            lines += [f"({len(chosen) - SHOWN} rows more)"] * (len(chosen) > SHOWN)
-            nothing = ["    no run of a model: counts of the data, the paper's text, or not run"]
-            lines += [*([_line(record) for record in behind] or nothing), ""]
-            shown += behind
-    if wanted and len(lines) == 3:
+    texts = frame.astype(str).reindex(columns=list(wanted))
+    chosen = frame[(texts == list(wanted.values())).all(axis=1)]
+    if chosen.empty and wanted:
         raise InputError(f"{csv}: found no row with {dict(wanted)}; expected values of its columns {list(frame)}")
+    lines, shown = [f"{output}: from results/{evidence}", content["caption"], ""], []
+    for rows, behind in trace(chosen, content, records_behind(runs, root)):
+        filled = rows.dropna(axis=1, how="all").head(SHOWN)
+        lines += filled.to_string(index=False, max_colwidth=60, float_format="%.6g").splitlines()
+        lines += [f"({len(rows) - SHOWN} rows more)"] * (len(rows) > SHOWN)
+        nothing = ["    no run of a model: counts of the data, the paper's text, or not run"]
+        lines += [*([_line(record) for record in behind] or nothing), ""]
+        shown += behind
     return "\n".join([*lines, *(_shared_parts(shown) if wanted else [])]).rstrip() + "\n"
 
 
@@ -82,23 +81,22 @@ def trace(
     far as the frame has such columns. Without a column `dataset`, every row rests on all runs. A claim rests on the files of
     evidence that it names.
     """
-    runs = [RunId.parse(record["run"]) for record in records]
+    groups: list[tuple[pd.DataFrame, list[dict[str, Any]]]] = []
     if "claims" in content:
-        names = [{Path(file).parent.parent.name for file in claim["files"]} for claim in content["claims"]]
-        return [
-            (frame.iloc[[row]], [record for run, record in zip(runs, records, strict=True) if run.name in own])
-            for row, own in enumerate(names)
-        ]
+        for row in frame.index:
+            names = {Path(file).parent.parent.name for file in content["claims"][row]["files"]}
+            behind = [record for record in records if RunId.parse(record["run"]).name in names]
+            groups.append((frame.loc[[row]], behind))
+        return groups
     named = owners(frame).join(frame.filter(["seed", "fold"]))
     keys = [key for key in named if named[key].notna().any()]
     if "name" not in keys:
         return [(frame, list(records))]
-    known = pd.DataFrame([asdict(run) for run in runs], columns=["name", "cell", "seed", "fold"])
-    groups = []
+    known = pd.DataFrame([asdict(RunId.parse(record["run"])) for record in records])
     for _, rows in named.groupby(keys, sort=False, dropna=False):
         own = rows[keys].iloc[0].dropna()
-        behind = (known[own.index] == own).all(axis=1)
-        groups.append((frame.loc[rows.index], [record for record, rests in zip(records, behind, strict=True) if rests]))
+        rests = (known.reindex(columns=own.index) == own).all(axis=1)
+        groups.append((frame.loc[rows.index], [records[row] for row in known.index[rests]]))
     return groups
 
 

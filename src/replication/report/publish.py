@@ -19,8 +19,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from clailearn.model import load
 from replication.experiments.predictions import add_runs
-from replication.report.evidence import Evidence
-from replication.report.patients import is_open, read_description, withheld
+from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.outputs import evidence_files, prediction_files, published_models
 from replication.runs.registry import BENCHMARK, THEORY

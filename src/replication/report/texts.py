@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -18,21 +17,10 @@ from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.labels import MINI_NOTE
 
 
-def read_values(path: Path) -> pd.DataFrame:
-    """Return what the paper prints, or what others report, by the path of a table in workflow/config.
-
-    Columns of printed_values: table, row, metric, value, spread, unit; of reported_values: dataset, model, metric, value (per
-    cent), unit, source.
-    """
-    return pd.read_csv(path)
-
-
-def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tuple[float, float]:
-    """Return a printed value and its spread; nan where the paper prints none."""
+def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> float:
+    """Return a value that the paper prints; nan where it prints none."""
     found = values[(values["table"] == table) & (values["row"] == row) & (values["metric"] == metric)]
-    if found.empty:
-        return float("nan"), float("nan")
-    return float(found["value"].iloc[0]), float(found["spread"].iloc[0])
+    return float("nan") if found.empty else float(found["value"].iloc[0])
 
 
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:

@@ -1,7 +1,7 @@
-"""A second look at the configuration, for what `snakemake.utils.validate` cannot say.
+"""The check of the configuration by its schema, and by what no schema can say: names, and settings that contradict each other.
 
-`validate` stops at the first error, knows no names that other settings define, and sees neither a key that stands twice in a
-file nor that `--config` brings the numbers within a list, and `null`, as text. It takes 16.0 for a whole number, and NaN for one.
+`snakemake.utils.validate` would stop at the first error, and does not see that `--config` brings the numbers within a list, and
+`null`, as text. It takes 16.0 for a whole number, and NaN for one.
 """
 
 import math
@@ -16,10 +16,10 @@ from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITO
 
 SCHEMA = "workflow/config/schema.yaml"
 SOURCES = {
-    "arrays": "replication.datasets.arrays:SOURCE",
-    "challenge2019": "replication.datasets.challenge2019:SOURCE",
+    "arrays": "replication.datasets.one_file:ARRAYS",
+    "challenge2019": "replication.datasets.recordings:CHALLENGE2019",
     "cifar10": "replication.datasets.images:CIFAR10",
-    "feature_table": "replication.datasets.feature_table:SOURCE",
+    "feature_table": "replication.datasets.one_file:FEATURE_TABLE",
     "image_folder": "replication.datasets.images:FOLDER",
     "medmnist": "replication.datasets.images:MEDMNIST",
     "mimic_iv": "replication.datasets.mimic_iv:SOURCE",

@@ -4,7 +4,7 @@ Datasets and studies of the user's own, which the repository's files do not have
 outputs of its own, `own/<dataset>/<output>`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,10 @@ def runs_of_models(settings: Mapping[str, Any], dataset: str, models: Iterable[s
     return [run for model in own for run in runs_of_model(settings, dataset, model)]
 
 
-def traced_runs(
-    settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = registry.OBJECTIVES
-) -> list[RunId]:
+def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Iterable[str]) -> list[RunId]:
     """Return the traced trainings of a dataset by these objectives, of the models that it has."""
-    if dataset not in registry.TRACED_DATASETS:
-        return []
-    fitted = [name for name in objectives if EMBEDDINGS[name].model in settings["datasets"][dataset]["models"]]
+    own = settings["datasets"][dataset]["models"] if dataset in registry.TRACED_DATASETS else ()
+    fitted = [name for name in objectives if EMBEDDINGS[name].model in own]
     return [run for name in fitted for run in runs_of_embedding(settings, dataset, name)]
 
 
@@ -131,9 +128,10 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
 
 
 def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files of test samples and of each model's predictions below `root`, which no output shows, if it has any."""
-    entry = settings["datasets"].get(name, {})
-    return _paths(root, name, [SAMPLES, *map(predictions_of, entry["models"])]) if entry.get("predictions") else []
+    """Return the files of test samples and of each model's predictions below `root`; studies and a user's own data have none."""
+    if name not in registry.REPOSITORY_DATASETS:
+        return []
+    return _paths(root, name, [SAMPLES, *map(predictions_of, settings["datasets"][name]["models"])])
 
 
 def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
@@ -143,18 +141,15 @@ def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
 
 def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the files below `root` of every model to publish: none of credentialed data."""
-    datasets = [
-        name
-        for name in dict.fromkeys([*OUTPUTS["table1"]["names"], *registry.WHOLE_COHORTS])
-        if name in available(root, settings) and not settings["datasets"][name].get("credentialed", False)
+    names = [*OUTPUTS["table1"]["names"], *registry.WHOLE_COHORTS]
+    datasets = {name: settings["datasets"][name] for name in names if name in available(root, settings)}
+    models = [
+        f"{root}/{name}/models/{model}"
+        for name, entry in datasets.items()
+        for model in entry["models"]
+        if model in registry.PUBLISHED_MODELS and not entry.get("credentialed", False)
     ]
-    return [
-        f"{root}/{name}/models/{model}/{file}"
-        for name in datasets
-        for model in settings["datasets"][name]["models"]
-        if model in registry.PUBLISHED_MODELS
-        for file in registry.MODEL_FILES
-    ]
+    return [f"{model}/{file}" for model in models for file in registry.MODEL_FILES]
 
 
 def available(root: str, settings: Mapping[str, Any]) -> list[str]:
@@ -195,23 +190,12 @@ def modelled(root: str, settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return every evidence file below `root`, there or computable, predictions included."""
-    names, parts = available(root, settings), (evidence_files, prediction_files)
-    return [file for name in names for files in parts for file in files(root, name, settings)]
-
-
 # Outputs
 
 
 def kind_of(output: str) -> str:
     """Return `table`, `figure` or `claims`."""
     return next(kind for kind in _FORMS if Path(output).name.startswith(kind))
-
-
-def outputs_of_kind(kind: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the outputs of a kind, `table` or `figure`, those of the user's own datasets included."""
-    return [output for output in [*OUTPUTS, *own_outputs(settings)] if kind_of(output) == kind]
 
 
 def own_outputs(settings: Mapping[str, Any]) -> list[str]:
@@ -255,11 +239,6 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     return [name for entry in OUTPUTS[output]["names"] for name in groups.get(entry, [entry])]
 
 
-def files_of(output: str) -> list[str]:
-    """Return the files of evidence that an output shows."""
-    return list(declared(output)["files"])
-
-
 def declared(output: str) -> dict[str, Any]:
     """Return the entry of an output in outputs.yaml."""
     return OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output]
@@ -267,7 +246,7 @@ def declared(output: str) -> dict[str, Any]:
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that an output is rendered from."""
-    names, shown = evidence_behind(output, settings), {*files_of(output), DESCRIPTION}
+    names, shown = evidence_behind(output, settings), {*declared(output)["files"], DESCRIPTION}
     there = names if output.startswith("own/") else available(root, settings)
     behind = [file for name in names if name in there for file in evidence_files(root, name, settings)]
     return [file for file in behind if Path(file).name in shown]

@@ -4,6 +4,7 @@ An output is a function of evidence folders `results/<evidence>/<name>/evidence/
 `theory`.
 """
 
+import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -160,6 +161,9 @@ WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 CLAIMS = "claims"
 CLAIM_TEXTS: dict[str, Any] = read_yaml(CONFIG / "claims.yaml")
 """The words of claims, by number below `claims`; each has a page of its own."""
+CLAIM_TEXTS["page"]["rules"] = (REPOSITORY / "workflow" / "report" / "claims_rules.md").read_text(encoding="utf-8")
+TITLES: list[dict[str, str]] = list(csv.DictReader((CONFIG / "titles.csv").read_text(encoding="utf-8").splitlines()))
+"""What tables call metrics and other values of columns; `percent` marks the metrics that they show in per cent."""
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""

@@ -30,28 +30,22 @@ MINIATURE = "workflow/config/mini.yaml"
 _DIGITS = 2
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
 _NOT_OF_PREPARATION = (
-    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels", "predictions",
+    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
 )  # fmt: skip
 
 
 def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, mini: bool = False) -> dict[str, Any]:
-    """Return all settings as the workflow has them, with a user's own and with the tunings among the `studies`."""
-    own = merge(own or {})
-    settings = merge_files(repository, own, mini=mini)
-    settings["own"] = {} if mini else own
-    settings["studies"] |= tuning_studies(settings)
-    return settings
+    """Return the settings of all files, merged with a user's own and checked, and the tunings among the `studies`.
 
-
-def merge_files(repository: Path, own: dict[str, Any], *, mini: bool = False) -> dict[str, Any]:
-    """Return the settings of all files, merged and checked; text among a user's `own` settings becomes what it stands for.
-
-    On real data these win over everything. The miniature is a fixture: its settings win over them, so that a path to real data
-    does not reach it.
+    On real data the user's win over everything; text among them becomes what it stands for. The miniature is a fixture: its
+    settings win over them, so that a path to real data does not reach it.
     """
+    own = merge(own or {})
     defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
     settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
     check(settings, own)
+    settings["own"] = {} if mini else own
+    settings["studies"] |= tuning_studies(settings)
     return settings
 
 

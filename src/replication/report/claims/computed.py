@@ -52,7 +52,7 @@ def against_table1(numbers: Numbers) -> None:
         if dataset not in MULTICLASS:
             numbers.add(one.name, title, ours, PER_CENT, role="beside", arms=arms, files=files, **of)
             continue
-        printed = printed_value(numbers.material.printed, "table1", dataset, metric)[0] / 100
+        printed = printed_value(numbers.material.printed, "table1", dataset, metric) / 100
         samples = sum(evidence.description(one.name)["splits"]["test"]["counts"])
         ours, quantity = minus_printed(ours, printed, samples), f"{title}, ours minus printed"
         numbers.add(one.name, quantity, ours, POINTS, Hypothesis("value"), arms=arms, files=files, **of)
@@ -69,7 +69,7 @@ def against_table1(numbers: Numbers) -> None:
 def printed_gaps(numbers: Numbers) -> None:
     """Add the paper's own differences, beside ours."""
     for one, metric in itertools.product(septic(numbers.material), ("auroc", "auprc", "f1")):
-        ours, other = (printed_value(numbers.material.printed, "table3", model, metric)[0] for model in PAIR)
+        ours, other = (printed_value(numbers.material.printed, "table3", model, metric) for model in PAIR)
         quantity = QUANTITIES["as printed"].format(measure=MEASURES[metric]["title"])
         numbers.add(one.name, quantity, ours - other, DIFFERENCE, role="beside", data="MIMIC-IV, the paper")
 

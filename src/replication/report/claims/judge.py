@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from replication.report.claims.computed import COMPUTED
 from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of, some_of
-from replication.report.claims.numbers import Numbers, unfolded
+from replication.report.claims.numbers import RECORDED, Numbers, unfolded
 from replication.report.claims.readings import Material, absent
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS
@@ -32,7 +31,7 @@ def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, An
 def find(number: str, material: Material) -> "Finding":
     """Return what the evidence shows of a claim."""
     claim = CLAIM_TEXTS["claims"][number]
-    numbers = Numbers(number, material)
+    numbers = Numbers(material)
     for text in absent(material.evidence, claim.get("data", ())):
         numbers.need(text)
     for row in claim.get("tests", ()):
@@ -197,18 +196,13 @@ def decisive_numbers(numbers: pd.DataFrame) -> dict[str, list[str]]:
         model = row["model"] if row["model"] not in row["quantity"] else ""
         of = ", ".join(filter(None, [row["quantity"], model, row["dataset"].split(" (")[0]]))
         short = TARGETS.get(row["target"], {}).get("short", "")
-        shown = [row["unit"].text(row["value"]), *([f"with {short}"] if short else [])]
+        shown = [row["text"], *([f"with {short}"] if short else [])]
         found.setdefault(of, []).append(" ".join(shown))
     return found
 
 
 def record(finding: Finding) -> dict[str, Any]:
-    """Return a judged claim as JSON values; the numbers of an assertion have no verdict.
-
-    Numbers stand in the unit shown, with six significant digits. An interval that a rule judges stands in margins as well, which
-    speak for the claim where they are positive, beside the range that bears it out; its open end is None. `decides` marks the
-    decisive numbers.
-    """
+    """Return a judged claim as JSON values; the numbers of an assertion have no verdict."""
     states, frame = finding.claim.get("states"), finding.numbers
     decisive = finding.decisive if states else frame[:0]
     wanting = states and (frame.empty or not (frame["role"] == "control").any())
@@ -224,34 +218,9 @@ def record(finding: Finding) -> dict[str, Any]:
         "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
         "untested": [TARGETS[target]["name"] for target in finding.untested],
         "parts": finding.parts,
-        "estimates": [_estimate(row, decides=index in decisive.index) for index, row in frame.iterrows()],
+        "estimates": frame[RECORDED].assign(decides=frame.index.isin(decisive.index)).to_dict("records"),
         "without_say": list(dict.fromkeys(filter(None, frame["reason"]))),
         "not_controlled": finding.claim.get("controls", []) if wanting else [],
         "files": list(dict.fromkeys(file for files in frame["files"] for file in files)),
         "needs": list(finding.needs),
     }
-
-
-def _estimate(row: pd.Series, *, decides: bool) -> dict[str, Any]:
-    number, factor, asked = row["value"], row["unit"].factor, row["want"]
-    bounds = (number.low, number.mean, number.high) if number.known else ()
-    margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
-    words = ("role", "part", "target", "option", "name", "data", "model", "quantity", "algorithm")
-    return {
-        **{name: row[name] for name in words},
-        **{name: list(row[name]) for name in ("arms", "embeddings_of")},
-        "unit": row["unit"].name,
-        "text": row["unit"].text(number),
-        **{name: _digits(factor * getattr(number, name)) for name in ("mean", "low", "high")},
-        "n": number.n,
-        "samples": number.samples,
-        **{name: row[name] for name in ("outcome", "half", "twice", "reason")},
-        "decides": decides,
-        "n_needed": row["n_needed"],
-        "margins": [_digits(margin) for margin in margins],
-        "holds": asked and [_digits(edge) for edge in asked.holds],
-    }
-
-
-def _digits(number: float) -> float | None:
-    return float(f"{number:.6g}") if np.isfinite(number) else None

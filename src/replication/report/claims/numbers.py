@@ -74,7 +74,7 @@ class Test:
 
     Args:
         measure: a key of `measures` in claims.yaml.
-        of: a key of the arms of a reading, or `EACH`.
+        of: a key of the arms of a reading.
         minus, over: the arm that is taken from it, or by which it is divided.
         under: a set of readings.
         want: what the claim says of the number, a key of `WANTED`; nothing where it says nothing.
@@ -83,6 +83,7 @@ class Test:
             found without the method.
         part: of the claim; that of the reading where there is none.
         least: the share of the first arm's value that the second must reach for a comparison.
+        model: the name of the arm, where a row is of `EACH`.
     """
 
     measure: str
@@ -96,6 +97,7 @@ class Test:
     role: Role = "test"
     part: str = ""
     least: float = 0.0
+    model: str = ""
 
     @property
     def arms(self) -> list[str]:
@@ -115,9 +117,7 @@ class Test:
             return None
         margin = self.margin
         if margin == "printed":
-            ours, other = (
-                printed_value(printed, "table3", model, self.measure.split("_")[0])[0] for model in self.arms
-            )
+            ours, other = (printed_value(printed, "table3", model, self.measure.split("_")[0]) for model in self.arms)
             margin = other - ours
         bounds = ANY if self.over or self.kind in ("effect", "rise") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
         kind, sign = WANTED[self.want]
@@ -126,9 +126,12 @@ class Test:
 
 def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
     """Yield the tests of a row of claims.yaml, whose lists stand for several."""
-    lists = {key: row[key] if isinstance(row[key], list) else [row[key]] for key in row}
+    each = row["of"] == EACH
+    listed = {key: value if isinstance(value, list) else [value] for key, value in row.items() if value != EACH}
+    lists = listed | {"of": PAIR} if each else listed
     for values in itertools.product(*lists.values()):
-        yield Test(**dict(zip(lists, values, strict=True)))
+        test = Test(**dict(zip(lists, values, strict=True)))
+        yield replace(test, model=title_of(test.of)) if each else test
 
 
 def measured(material: Material, arm: str, measure: str, reading: Reading) -> pd.Series:
@@ -187,16 +190,20 @@ def compared(
     return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
 
 
-COLUMNS = [
-    "claim", "part", "target", "option", "role", "name", "data", "dataset", "substitute", "model", "arms", "embeddings_of",
-    "algorithm", "quantity", "unit", "value", "want", "outcome", "half", "twice", "reason", "n_needed", "files", "which",
+RECORDED = [
+    "role", "part", "target", "option", "name", "data", "model", "quantity", "algorithm", "arms", "embeddings_of", "unit", "text",
+    "mean", "low", "high", "n", "samples", "outcome", "half", "twice", "reason", "decides", "n_needed", "margins", "holds",
 ]  # fmt: skip
-"""Columns of the frame of numbers.
+"""Columns of the frame of numbers that claims.json has.
 
 `arms` are the runs that a number compares, name and cell; `embeddings_of` those whose embeddings a model of them stands on,
-empty where it has its own; `algorithm` what of the paper produces the number, empty for what is ours. `half` and `twice` are the
-outcomes at half and at twice the margin, `reason` is why a number has no say, `which` the kernel that it is about.
+empty where it has its own; `algorithm` what of the paper produces the number, empty for what is ours. Numbers stand in the unit
+shown, with six significant digits. `half` and `twice` are the outcomes at half and at twice the margin, `reason` is why a number
+has no say. An interval that a rule judges stands in `margins` as well, which speak for the claim where they are positive, beside
+the range that bears it out, `holds`; its open end is None. `decides` marks the decisive numbers.
 """
+COLUMNS = [*RECORDED, "value", "dataset", "substitute", "files", "which"]
+"""All columns. `value` is an `Interval`, `files` are those behind it, `which` is the kernel that a number is about."""
 
 
 @dataclass
@@ -204,12 +211,10 @@ class Numbers:
     """The numbers on a claim.
 
     Args:
-        claim: its number.
         needs: what would have to be there for what was not tested.
         note: what stands beside the verdict.
     """
 
-    claim: str
     material: Material
     rows: list[dict[str, Any]] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
@@ -221,13 +226,7 @@ class Numbers:
 
     def test(self, test: Test) -> None:
         """Add the numbers of a test."""
-        for model in PAIR if test.of == EACH else ():
-            self._test(replace(test, of=model), title_of(model))
-        if test.of != EACH:
-            self._test(test)
-
-    def _test(self, test: Test, model: str = "") -> None:
-        entry, want = MEASURES[test.measure], test.hypothesis(self.material.printed)
+        entry, want, model = MEASURES[test.measure], test.hypothesis(self.material.printed), test.model
         between = " over " if test.over else " minus "
         for one in readings_of(self.material, test.under):
             if one.needs:
@@ -293,16 +292,20 @@ class Numbers:
         needed = ""
         if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_that_decides(values, asked)
-        row = dict.fromkeys(COLUMNS, "") | columns
+        bounds = (value.low, value.mean, value.high) if value.known else ()
+        margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
         option = option if role == "test" else ""
-        self.rows.append(row | {
-            "claim": self.claim, "name": name, "quantity": quantity, "value": value, "unit": unit, "want": asked,
+        self.rows.append(dict.fromkeys(COLUMNS, "") | columns | {
+            "name": name, "quantity": quantity, "value": value, "unit": unit.name, "text": unit.text(value),
+            **{part: _digits(unit.factor * getattr(value, part)) for part in ("mean", "low", "high")},
+            "n": value.n, "samples": value.samples,
             **dict(zip(("outcome", "half", "twice"), outcomes, strict=True)), "reason": reason,
+            "margins": [_digits(margin) for margin in margins],
+            "holds": asked and [_digits(edge) for edge in asked.holds],
             "role": "option" if option else role, "option": option,
             "data": data or self.evidence.title(name), "dataset": data or self.evidence.dataset_title(name),
-            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": tuple(arms),
-            "embeddings_of": tuple(dict.fromkeys(filter(None, map(embeddings_of, arms)))),
-            "n_needed": needed,
+            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": list(arms),
+            "embeddings_of": list(dict.fromkeys(filter(None, map(embeddings_of, arms)))), "n_needed": needed,
             "files": tuple(self.evidence.path(*file).as_posix() for file in files),
         })  # fmt: skip
 
@@ -326,6 +329,10 @@ class Numbers:
         tests, substitute = frame["role"] == "test", frame["substitute"].astype(bool)
         with_own = frame["part"].isin(frame.loc[tests & ~substitute, "part"])
         return frame.assign(role=frame["role"].mask(tests & substitute & with_own, "informs"))
+
+
+def _digits(number: float) -> float | None:
+    return float(f"{number:.6g}") if np.isfinite(number) else None
 
 
 def embeddings_of(arm: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -53,13 +54,12 @@ class Reading:
     needs: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Material:
     """What claims are judged by: the evidence, the values that the paper prints, and what arms measured, once read."""
 
     evidence: Evidence
     printed: pd.DataFrame
-    arms: dict[str, "Learned | None"] = field(default_factory=dict)
     measured: dict[tuple[str, ...], pd.Series] = field(default_factory=dict)
 
 
@@ -71,6 +71,7 @@ class Learned(NamedTuple):
     enough: bool
 
 
+@cache
 def learned(material: Material, arm: str) -> Learned | None:
     """Return whether an arm learned; None for one that is not trained, or of which nothing tells it.
 
@@ -79,14 +80,9 @@ def learned(material: Material, arm: str) -> Learned | None:
     rule at the data's shares, and if the interval lies above chance. Where no validation value was kept, the test value
     stands in.
     """
-    if arm not in material.arms:
-        name, cell = arm.split("/")
-        untrained = cell == CONSTANT or not material.evidence.runs(name, [cell])
-        material.arms[arm] = None if untrained else _learned(material.evidence, name, cell)
-    return material.arms[arm]
-
-
-def _learned(evidence: Evidence, name: str, cell: str) -> Learned | None:
+    evidence, (name, cell) = material.evidence, arm.split("/")
+    if cell == CONSTANT or not evidence.runs(name, [cell]):
+        return None
     metrics, splits = evidence.metrics(name), evidence.description(name)["splits"]
     if "val" not in splits:
         by, found, least, chance = "test AUROC", values(metrics, cell, "auroc"), LEAST_AUROC, 0.5
@@ -159,7 +155,7 @@ def multiclass(material: Material) -> list[Reading]:
 def training(material: Material) -> list[Reading]:
     """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
     evidence = material.evidence
-    epochs = printed_value(material.printed, "text", "figure3", "epochs shown")[0]
+    epochs = printed_value(material.printed, "text", "figure3", "epochs shown")
     readings = multiclass(material) + declared(material, "120 epochs")
     lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
     return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
@@ -244,26 +240,16 @@ def traced(material: Material) -> list[Reading]:
     return readings
 
 
-def voting(material: Material) -> list[Reading]:
-    """Return the runs of CLaI-M on several classes whose votes were compared with the Bayes rule."""
-    return [Reading(name, arms_of(name, ["clai-m"])) for name in present(material.evidence, MULTICLASS)]
+def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Material], list[Reading]]:
+    """Return the function to the runs of some models on those datasets or substitutes that are at hand."""
+    return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
 
 
-def voting_on_two(material: Material) -> list[Reading]:
-    """Return the same on two classes."""
-    cohorts = present(material.evidence, ["mimic-iv", "challenge2019-septic"])
-    return [Reading(name, arms_of(name, ["clai-m"])) for name in cohorts]
-
-
-def of_table1(material: Material) -> list[Reading]:
-    """Return the runs of table 1 with the cross-entropy of the same encoder."""
-    datasets = present(material.evidence, MULTICLASS)
-    return [Reading(dataset, arms_of(dataset, [*PAIR, "cross-entropy"])) for dataset in datasets]
-
-
+of_table1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
-    "signals": signals, "traced": traced, "voting": voting, "voting on two classes": voting_on_two, "table 1": of_table1,
+    "signals": signals, "traced": traced, "voting": runs_of(MULTICLASS, ["clai-m"]),
+    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": of_table1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""

@@ -10,10 +10,9 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from replication.report.evidence import Evidence, run_cell, run_name
+from replication.report.evidence import Evidence, identified, owners, run_cell, run_name, runs_behind
 from replication.report.figures import paper, supplement
 from replication.report.figures.style import THEME, Drawn, not_run
-from replication.report.rows import identified, owners, runs_behind
 from replication.report.texts import caption
 from replication.runs.registry import CLAIMS_FIGURE
 

@@ -166,7 +166,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """
     figure = style.new_figure(WIDTH, 3.6, evidence)
     studies = evidence.at_hand()
-    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
+    paper = printed_value(printed, "table1", "cifar10", "accuracy") / 100
     panels = figure.subplots(1, 2, sharey=True)
     parts, entries = [], []
     for study, dash in zip(studies, DASHES, strict=False):
@@ -237,17 +237,13 @@ def growth(measured: pd.DataFrame) -> pd.DataFrame:
     Columns: quantity, comparison, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds, NaN for memory),
     n (repetitions).
     """
-    parts = []
-    for comparison, axis in (("batches", "M"), ("classes", "C")):
-        own = measured[measured["comparison"] == comparison]
-        predicted = own[own["quantity"] == "predicted"].groupby(axis)["value"].mean()
-        for quantity in TIME_AND_MEMORY:
-            values = own[own["quantity"] == quantity].groupby(axis)["value"]
-            part = values.agg(mean="mean", low="min", high="max", n="count")
-            part = part.assign(predicted=predicted if quantity == "seconds" else float("nan"))
-            part = part.rename_axis("x").reset_index()
-            parts.append(part.assign(quantity=quantity, comparison=comparison))
-    return pd.concat(parts)
+    x = measured["M"].where(measured["comparison"] == "batches", measured["C"])
+    own = measured[measured["comparison"].isin(SIZES)].assign(x=x)
+    keys = ["comparison", "quantity", "x"]
+    found = own.groupby(keys)["value"].agg(mean="mean", low="min", high="max", n="count").reset_index()
+    predicted = found[found["quantity"] == "predicted"].assign(quantity="seconds", predicted=found["mean"])
+    grown = found[found["quantity"].isin(TIME_AND_MEMORY)].merge(predicted[[*keys, "predicted"]], "left", keys)
+    return grown.sort_values(keys, ascending=[True, False, True])
 
 
 def _draw_growth(axes: Axes, grown: pd.DataFrame) -> None:

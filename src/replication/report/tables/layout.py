@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, owners, titles
 from replication.report.labels import METRICS, VALUES, Metric
-from replication.report.rows import owners, titles
 from replication.report.texts import table
 
 DASH = "–"
@@ -25,22 +24,14 @@ LINES_OF_A_PAGE = 46
 """Lines of 8 pt that fit on a page below a caption of several lines and above its notes."""
 LETTERS = 6.0
 """Letters of 8 pt in a centimetre of a line."""
+COLOUR = re.compile("#[0-9a-f]{6}")
+"""A cell that shows a colour."""
 _SPECIAL = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "±": r"$\pm$", "–": "--", "−": "$-$", "×": r"$\times$", "≥": r"$\geq$", "≤": r"$\leq$",
     "μ": r"$\mu$", "φ": r"$\phi$",
 })  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Colour:
-    """A cell that shows a colour, such as #1f77b4."""
-
-    code: str
-
-
-Cell = str | Colour
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Group:
     """Rows below their title, and why there are none, or none of ours."""
 
     title: str
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[str]]
     reason: str = ""
 
 
@@ -161,13 +152,13 @@ def title_of(evidence: Evidence, name: str, part: pd.DataFrame) -> str:
     return ": ".join([evidence.title(name), *setup])
 
 
-def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[Cell]]:
+def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[str]]:
     """Return the rows of a group, ordered by the columns that name them; a name is not repeated below itself."""
     if "model" in block.rows:
         part = part.assign(model=titles(evidence, part))
     ranks = [_ranks(part[column], list(VALUES.get(column, ()))) for column in reversed(list(block.rows))]
     part = part.iloc[np.lexsort(ranks)]
-    rows: list[list[Cell]] = []
+    rows: list[list[str]] = []
     above: tuple[Any, ...] = ()
     for names, own in part.groupby(list(block.rows), sort=False, dropna=False):
         told = [_word(column, name) for column, name in zip(block.rows, names, strict=True)]
@@ -236,9 +227,9 @@ def markdown(layout: Layout) -> str:
     return table([_plain(head) for head in layout.heads], rows, len(layout.heads) - layout.names)
 
 
-def _plain(cell: Cell) -> str:
+def _plain(cell: str) -> str:
     """Return a cell in Markdown."""
-    return f"`{cell.code}`" if isinstance(cell, Colour) else re.sub(r"([|*])", r"\\\1", cell)
+    return f"`{cell}`" if COLOUR.fullmatch(cell) else re.sub(r"([|*])", r"\\\1", cell)
 
 
 def to_latex(layouts: Sequence[Layout], text: str, label: str, miniature: bool) -> str:
@@ -280,7 +271,7 @@ def _pages(layout: Layout) -> list[list[Group]]:
     return pages
 
 
-def _height(row: Sequence[Cell], widths: Mapping[int, float]) -> int:
+def _height(row: Sequence[str], widths: Mapping[int, float]) -> int:
     """Return the lines of a row."""
     return max([1, *(ceil(len(str(row[place])) / (LETTERS * width)) for place, width in widths.items())])
 
@@ -301,7 +292,7 @@ def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
     return f"\\begin{{tabular}}{{{columns}}}\n{body}\\bottomrule\n\\end{{tabular}}"
 
 
-def _line(row: Sequence[Cell], widths: Mapping[int, float]) -> str:
+def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
     """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
     cells = [
         rf"\raggedright {_broken(_escape(cell))}" if place in widths else _escape(cell)
@@ -310,10 +301,10 @@ def _line(row: Sequence[Cell], widths: Mapping[int, float]) -> str:
     return " & ".join(cells) + " \\tabularnewline\n"
 
 
-def _escape(cell: Cell) -> str:
-    """Return a cell with LaTeX's special characters escaped."""
-    if isinstance(cell, Colour):
-        return rf"\textcolor[HTML]{{{cell.code.lstrip('#').upper()}}}{{\rule{{0.8em}}{{0.8em}}}}"
+def _escape(cell: str) -> str:
+    """Return a cell with LaTeX's special characters escaped; of a colour such as #1f77b4 a square in it."""
+    if COLOUR.fullmatch(cell):
+        return rf"\textcolor[HTML]{{{cell.lstrip('#').upper()}}}{{\rule{{0.8em}}{{0.8em}}}}"
     return cell.translate(_SPECIAL)
 
 

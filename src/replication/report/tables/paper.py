@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the paper, the README's extract of them, and the table of a dataset of the user's own."""
+"""Tables 1 to 3 of the paper, and the README's extract of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.intervals import Interval, gap, interval, minus_printed
-from replication.report.evidence import Evidence, printed_reading
+from replication.report.evidence import Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.rows import identified, in_units, summary
-from replication.report.tables.layout import Block, Colour, Group, Layout, Sources, markdown, pivot
+from replication.report.tables.layout import Block, Group, Layout, Sources, markdown, pivot
 from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
 
 KEYS = ["name", "cell", "metric"]
@@ -21,7 +20,7 @@ GAP_HEAD = {"model": "Difference [95 % interval]"}
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
-    Metric("f1", "F1-score", percent=True),
+    Metric("f1", "F1-score", percent=True, digits=2),
     *chosen("roc_auc ece ece_scaled log_loss_scaled"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
@@ -37,10 +36,6 @@ TABLE3_METRICS = chosen(
 )
 MIXTURE = "student-t-mixture"
 SEPSIS_PAIRS = [("clai-m", "clai-c"), ("clai-m", MIXTURE), ("clai-c", MIXTURE)]
-
-BINARY_METRICS = [
-    replace(metric, percent=metric.key != "ece") for metric in chosen("auroc auprc f1 ece prevalence", f1="F1-score")
-]
 
 README_MODELS = [*CLAI, MIXTURE, "cross-entropy", "gradient-boosting"]
 """The models that they show: the paper's, and what else one would use."""
@@ -149,7 +144,7 @@ def table2_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     """Return table 2: a row for each index with its colour, a column for each dataset."""
     labels = frame.pivot_table("label", ["index", "colour"], "dataset", aggfunc="first", fill_value="").reset_index()
     datasets = list(frame["dataset"].unique())
-    rows = [[str(own["index"]), Colour(own["colour"]), *own[datasets]] for _, own in labels.iterrows()]
+    rows = [[str(own["index"]), own["colour"], *own[datasets]] for _, own in labels.iterrows()]
     titles = [str(sources.settings["datasets"][key]["title"]) for key in datasets]
     return [Layout(["Index", "Colour", *titles], [Group("", rows)], len(datasets) + 2)]
 
@@ -185,25 +180,6 @@ def _sepsis_gaps(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
         around = interval(gap(measured, metric.key, model, other))
         limits = {name: getattr(around, name) for name in ("mean", "low", "high", "n")}
         yield {"name": study, "cell": cells[model], "other": other, "metric": metric.key, **limits}
-
-
-def accuracy_frame(sources: Sources) -> pd.DataFrame:
-    """Return the metrics of table 1 of samples, and those of table 3 of two classes, by model."""
-    evidence = sources.evidence
-    metrics = {metric.key: metric for metric in [*TABLE1_METRICS, *BINARY_METRICS]}
-    rows = results(evidence, list(metrics.values()), {})
-    constant = pd.DataFrame(majority(evidence) if (rows["metric"] == "accuracy").any() else [])
-    return with_data(evidence, pd.concat([rows, constant])).reindex(
-        columns=RESULT_COLUMNS[:2] + RESULT_COLUMNS[3:-2] + ["data"]
-    )
-
-
-def accuracy_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
-    """Return the table of a user's own dataset."""
-    blocks = [Block(metrics) for metrics in (TABLE1_METRICS, BINARY_METRICS) if metrics[0].key in set(frame["metric"])]
-    return [
-        pivot(frame, block, sources.evidence, "metrics.csv" if not part else "") for part, block in enumerate(blocks)
-    ]
 
 
 def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:

@@ -1,11 +1,14 @@
-"""A table of features, CSV or Parquet: a row a sample, with numbers, a label and a group that stays in one split.
+"""Sources of one file, a user's own: arrays of numpy, and a table of features.
 
-The entry in the configuration names the columns. A group is what samples resemble each other in: a subject, a patient, a
-site. pandas reads CSV, duckdb Parquet.
+Arrays are one `.npz` with `x`, `y` and, where samples belong together, `groups`; the shape of `x` says what it holds (`KINDS`):
+images uint8 (N, height, width, channels), signals (N, channels, samples) or features (N, features). A table, CSV or Parquet, has
+a row a sample, with numbers, a label and a group. All samples of a group, such as a subject, are in one split. Entries to copy
+are in docs/extending.md. pandas reads CSV, duckdb Parquet.
 """
 
 import csv
 import gzip
+import logging
 import re
 import warnings
 from collections import Counter
@@ -14,17 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import NDArray
 
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import narrowed, writing
-from replication.datasets.samples import Column, division, rows_of_groups
+from replication.datasets.samples import Column, division, rows_of_groups, stratified_validation
 from replication.datasets.sources import Raw, Source
 
+logger = logging.getLogger(__name__)
+
+Array = NDArray[Any]
+ARRAYS_EXPECTED = (
+    "one .npz with the arrays x, y and, where samples belong together, groups (y.astype(str) makes texts of objects)"
+)
+KINDS = {4: "images", 3: "signals", 2: "features"}
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
-EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
 INDEX = re.compile(
     r"|Unnamed: ?\d+(\.\d+|_level_\d+)?|\.\.\.\d+|__index_level_\d+__|level_\d+|_?(row[_. ]?)?(index|idx|id)(\.\d+)?|"
@@ -32,6 +41,86 @@ INDEX = re.compile(
     re.IGNORECASE,
 )
 """Names of the column in which a table keeps the numbers of its rows or samples, as pandas, R and people write it."""
+
+
+def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array, Array | None]:
+    """Return x, y and the groups, texts trimmed; raise InputError for arrays that are missing or do not fit together."""
+    with reading(path, ARRAYS_EXPECTED), np.load(path, allow_pickle=False) as archive:
+        x, y, groups = (archive[name] if name in archive.files else None for name in ("x", "y", "groups"))
+        found = ", ".join(archive.files)
+    if x is None or y is None:
+        raise InputError(f"{path}: found the arrays {found}, expected x, y and, if any, groups. Rename or add them.")
+    planes_first = x.ndim == 4 and x.shape[1] < 5 <= x.shape[3]
+    known = x.ndim in KINDS and x.dtype.kind in "iuf" and (x.dtype == np.uint8) == (x.ndim == 4)
+    if not known or not x.size or planes_first:
+        raise InputError(
+            f"{path}: found x as {x.dtype} {x.shape}, expected images uint8 (N, height, width, channels), or as other numbers "
+            "signals (N, channels, samples) or features (N, features). Correct the array."
+        )
+    y = Column(path, "y").values(y, len(x), classes)
+    groups = None if groups is None else Column(path, "groups").values(groups, len(x))
+    if x.ndim == 4:
+        return x, y, groups
+    shape = x.shape
+    numbers = Column(path, "x", lambda n: f"at {tuple(int(i) for i in np.unravel_index(n, shape))}, counted from 0")
+    numbers.refuse_infinite(x.ravel(), x.ravel())
+    x = narrowed(x, axis=1)
+    if x.ndim == 3 and x.dtype != np.float32:
+        raise InputError(
+            f"{path}: found signals in x that float32 would round by a thousandth of their standard deviation or more. "
+            "Subtract the mean of each channel."
+        )
+    return x, y, groups
+
+
+def channels_of(path: Path, x: Array, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names of channels or features, numbered where the entry has none; raise InputError where it does not fit x."""
+    kind, count = KINDS[x.ndim], x.shape[1 if x.ndim == 3 else -1]
+    if kind == "signals" and settings["channels"] is None and count > x.shape[2]:
+        raise InputError(
+            f"{path}: found {count} channels of {x.shape[2]} samples in x {x.shape}, expected signals (N, channels, samples). "
+            "Exchange the last two axes; or, if they are right, name the `channels` in the entry."
+        )
+    channels = settings["channels"] or [f"{'feature' if x.ndim == 2 else 'channel'} {n + 1}" for n in range(count)]
+    if len(channels) != count or (settings["sampling_rate"] is not None) != (kind == "signals"):
+        raise InputError(
+            f"{path}: found {kind} with {count} channels or features, but {len(channels)} names in `channels` and the "
+            f"`sampling_rate` {settings['sampling_rate']}, expected a name for each, and a rate for signals alone. Correct it."
+        )
+    return list(channels)
+
+
+def prepare_arrays(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read the arrays, divide the samples and write each split."""
+    path = raw.find_one()
+    x, y, groups = read_arrays(path, settings["classes"])
+    kind, channels = KINDS[x.ndim], channels_of(path, x, settings)
+    classes, y = Column(path, "y").class_indices(y, settings["classes"], settings.get("positive"))
+    again = len(x) - len({hash(sample.tobytes()) for sample in x}) if groups is None else 0
+    if again:
+        logger.warning("%s: %d samples of x are there before, and may be in two splits; give groups", path, again)
+    if groups is None:
+        rest, tested = stratified_validation(y, settings["test_share"], seed, classes, "test_share")
+        trained, validated = stratified_validation(y[rest], settings["validation_share"], seed, classes)
+        parts, unit = [rest[trained], rest[validated], tested], "each class"
+    else:
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        parts, unit = rows_of_groups(groups, y, classes, settings, seed, "groups"), "the groups"
+    with writing(out_dir) as writer:
+        writer.splits(parts, x=x, y=y, **({} if groups is None else {"groups": groups}))
+        writer.describe(
+            raw.description(settings["title"]),
+            kind=kind,
+            classes=classes,
+            **{"variables" if kind == "features" else "channels": channels},
+            units=[settings["units"]] * len(channels),
+            **({"repeated": [{"count": again}]} if again else {}),
+            sampling_rate=settings["sampling_rate"],
+            split_rule=division(settings, unit, seed),
+        )
+
+
+ARRAYS = Source(("*.npz",), ARRAYS_EXPECTED, prepare_arrays)
 
 
 def _is(path: Path, ending: str) -> bool:
@@ -124,7 +213,7 @@ def _column(path: Path, name: str) -> Column:
     return Column(path, f"column '{name}'", locate)
 
 
-def texts_of(path: Path, values: "pd.Series[Any]", classes: Sequence[Any] | None = None) -> npt.NDArray[np.str_]:
+def texts_of(path: Path, values: "pd.Series[Any]", classes: Sequence[Any] | None = None) -> NDArray[np.str_]:
     """Return the texts of a column (rows,), trimmed; raise InputError, with the line, for one that is missing or odd."""
     column = _column(path, str(values.name))
     column.refuse(values.isna(), "nothing", "a value")
@@ -156,7 +245,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the table, divide its groups and write the features of each split, in the order of the table."""
     path = raw.find_one()
     features = choose_columns(path, columns_of(path), settings)
@@ -184,4 +273,6 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         )
 
 
-SOURCE = Source(("*.csv", "*.csv.gz", "*.parquet"), EXPECTS, prepare)
+FEATURE_TABLE = Source(
+    ("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns that the dataset's entry names", prepare_table
+)
