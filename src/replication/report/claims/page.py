@@ -84,7 +84,10 @@ def claims_page(claims: Sequence[Record]) -> str:
         [_linked(claim, "claims"), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
         for claim in judged
     ]
-    found = [f"- **{claim['id']}** {claim['sentence']} *{'; '.join(claim['decisive'])}*" for claim in judged]
+    found = [
+        " ".join([f"- **{claim['id']}** {claim['sentence']}", *(f"*{of}*" for of in claim["decisive"])])
+        for claim in judged
+    ]
     assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
         "# The paper's claims", _counted(judged), _margins(judged), table(["The paper's claim", "Verdict", NUMBER], rows),
