@@ -141,8 +141,7 @@ def train(
         step to come) and the figures of `validate`.
 
     Raises:
-        DivergenceError: the loss, the weights or the figures of `validate` are not finite, the loss is above `EXPLODED`, or a
-            step or `validate` failed of such numbers; names epoch, step, learning rate and the last good checkpoint.
+        DivergenceError: the loss, the weights or what `validate` gives are not finite, or the loss is above `EXPLODED`.
     """
     training = _Training(model, settings, len(passes) * len(batches), checkpoint)
     history = training.history

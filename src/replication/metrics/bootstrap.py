@@ -28,7 +28,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
+from replication.metrics.classification import ECE_BINS, class_probabilities, ranked_classes, top_label
 from replication.metrics.hourly import HourlyUtility, utility_parts
 from replication.metrics.intervals import Floats, bca_limits, paired_difference
 from replication.runs.run import COLUMNS
@@ -143,13 +143,13 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
     without: dict[int | None, Floats] = {}
     generator = np.random.default_rng(0)
     patients_in_all = 0
-    for number, of_fold in units.items():
-        patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)
+    for number, indices in units.items():
+        patients, rows = np.unique(folds[indices[0]].patient, return_inverse=True)
         count = len(patients)
         patients_in_all += count
-        measure = _patient_measure([folds[f] for f in of_fold], models, rows, count)
+        measure = _patient_measure([folds[f] for f in indices], models, rows, count)
         drawn = (np.bincount(generator.integers(count, size=count), minlength=count) for _ in range(draws))
-        measured[:, of_fold] = in_parts(measure, np.stack([np.ones(count), *drawn]))
+        measured[:, indices] = in_parts(measure, np.stack([np.ones(count), *drawn]))
         # Neighbours in the order of patients, who may be alike, are in different groups.
         group = np.arange(count) % JACKKNIFE_GROUPS
         without[number] = in_parts(measure, (group != np.unique(group)[:, None]).astype(np.float64))
@@ -162,9 +162,9 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
     rows_of_table = []
     for m, model in enumerate(models):
         for k, metric in enumerate(PATIENT_METRICS):
-            value, *of_draws = means[:, m, k]
+            value, *on_draws = means[:, m, k]
             if not np.isnan(value):
-                low, high = bca_limits(value, np.array(of_draws), [part[:, m, k] for part in jackknife])
+                low, high = bca_limits(value, np.array(on_draws), [part[:, m, k] for part in jackknife])
                 rows_of_table.append((model, "", metric, value, low, high, patients_in_all, draws))
     return pd.DataFrame(rows_of_table, columns=COLUMNS["intervals.csv"])
 
@@ -231,16 +231,16 @@ def compare_models(
     drawn = np.random.default_rng(0).multinomial(len(names), share, size=draws)
     weights = np.concatenate([np.ones((1, len(names))), drawn])  # first the sample itself
     measured = {
-        model: {seed: in_parts(_sample_measure(y, group, len(names), one), weights) for seed, one in of_seeds.items()}
-        for model, of_seeds in runs.items()
+        model: {seed: in_parts(_sample_measure(y, group, len(names), one), weights) for seed, one in seeds.items()}
+        for model, seeds in runs.items()
     }
     rows = []
     for model, other in [*combinations(runs, 2), *((model, "") for model in runs)]:
         alone = list(measured[model].values())
         values = [a - b for a, b in _pairs(measured[model], measured[other])] if other else alone
-        of_draws = np.stack(values, axis=1)  # (draws + 1, seeds, metrics)
+        on_draws = np.stack(values, axis=1)  # (draws + 1, seeds, metrics)
         for k, metric in enumerate(SAMPLE_METRICS):
-            found = paired_difference(of_draws[0, :, k], of_draws[1:, :, k], len(names))
+            found = paired_difference(on_draws[0, :, k], on_draws[1:, :, k], len(names))
             tested = found if other else found._replace(p=float("nan"))
             rows.append((model, other, metric, *tested, len(names), len(values), draws))
     return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
@@ -263,7 +263,7 @@ def _sample_measure(
 
     All but the areas under ROC curves follow from sums over samples, so that a matrix of sums by group serves every draw.
     """
-    probability, calibrated = (of_classes(part) for part in (predicted.probability, predicted.calibrated))
+    probability, calibrated = (class_probabilities(part) for part in (predicted.probability, predicted.calibrated))
     classes = probability.shape[1]
     labels, called = (np.eye(classes)[indices] for indices in (y, probability.argmax(1)))
     _, correct = top_label(y, probability)
@@ -282,7 +282,7 @@ def _sample_measure(
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
-        areas = np.mean([of_class.areas(weight)[:, 0] for of_class in ranked], axis=0)
+        areas = np.mean([label.areas(weight)[:, 0] for label in ranked], axis=0)
         return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
 
     return measure

@@ -162,32 +162,32 @@ class Difference(NamedTuple):
     p: float
 
 
-def paired_difference(of_seeds: Floats, drawn: Floats, groups: int) -> Difference:
+def paired_difference(differences: Floats, drawn: Floats, groups: int) -> Difference:
     """Return the mean difference over seeds with its interval over seeds and samples.
 
     Of the variance of the mean, c is the part of the samples that seeds share, the mean covariance between seeds over draws.
     The spread of the S seeds, s^2 / S, has the rest: what training adds, and what samples add to each seed alone. It counts at
     least as much as the draws show for the latter, so that the variance is never below that of the samples.
 
-    of_seeds: differences on the test samples (S,). drawn: the same on bootstrap samples (B, S) of so many groups; draws with a
+    differences: on the test samples (S,). drawn: the same on bootstrap samples (B, S) of so many groups; draws with a
     NaN do not count.
     """
-    seeds, value = len(of_seeds), float(of_seeds.mean())
+    seeds, value = len(differences), float(differences.mean())
     drawn = drawn[~np.isnan(drawn).any(1)]
     unknown = Difference(value, float("nan"), float("nan"), float("nan"))
     if len(drawn) < 2 or groups < 2:
         return unknown
     # A draw of G groups varies (G - 1) / G as much as a new sample of them.
     covariance = np.atleast_2d(np.cov(drawn, rowvar=False)) * groups / (groups - 1)
-    of_samples = covariance.mean()
-    variance, freedom = of_samples, groups - 1.0
+    sampling = covariance.mean()
+    variance, freedom = sampling, groups - 1.0
     if seeds > 1:
         shared = (covariance.sum() - np.trace(covariance)) / (seeds * (seeds - 1))
-        of_training = of_seeds.var(ddof=1) / seeds
-        if of_training > of_samples - shared:
+        training = differences.var(ddof=1) / seeds
+        if training > sampling - shared:
             shared = max(shared, 0.0)  # an estimate below 0 is chance
-            variance = shared + of_training
-            freedom = variance**2 / (of_training**2 / (seeds - 1) + shared**2 / (groups - 1))
+            variance = shared + training
+            freedom = variance**2 / (training**2 / (seeds - 1) + shared**2 / (groups - 1))
     if not variance > 0:
         return unknown
     error = float(np.sqrt(variance))

@@ -24,7 +24,7 @@ from replication.report.claims.numbers import (
     measured,
     title_of,
 )
-from replication.report.claims.readings import MULTICLASS, PAIR, multiclass, of_table1, present, septic
+from replication.report.claims.readings import MULTICLASS, PAIR, multiclass, present, septic, table_1
 from replication.report.texts import printed_value
 from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, EMBEDDINGS, THEORY
 
@@ -157,7 +157,7 @@ def groups_of_classes(numbers: Numbers) -> None:
 
 def below_images(numbers: Numbers) -> None:
     """Add accuracy on sleep minus that on the image dataset with the lower one; chance and the majority class beside it."""
-    evidence, readings = numbers.evidence, of_table1(numbers.material)
+    evidence, readings = numbers.evidence, table_1(numbers.material)
     sleep, *also_sleep = evidence.stand_ins("sleepedf")  # raw signal before features
     images = [dataset for dataset in MULTICLASS if dataset != "sleepedf"]
     for model in [*PAIR, "cross-entropy"]:

@@ -90,12 +90,12 @@ class Finding:
     def data(self, target: str) -> dict[str, Outcome]:
         """Return what each dataset says under a reading of the targets."""
         rows = self.tests[self.tests["target"] == target]
-        return {str(name): self._joined(of_data) for name, of_data in rows.groupby("dataset", sort=False)}
+        return {str(name): self._joined(own) for name, own in rows.groupby("dataset", sort=False)}
 
     def _joined(self, rows: pd.DataFrame, required: Sequence[str] = ()) -> Outcome:
         if len(rows) and (rows["outcome"] == Outcome.NO_SAY).all():
             return Outcome.NO_SAY
-        return one_of(self._outcome(of_model, required) for of_model in _by_model(rows))
+        return one_of(self._outcome(own, required) for own in _by_model(rows))
 
     def _outcome(self, rows: pd.DataFrame, required: Sequence[str]) -> Outcome:
         """Join the outcomes of a model; a part without evidence is not testable."""

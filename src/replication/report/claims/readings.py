@@ -245,11 +245,11 @@ def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Materia
     return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
 
 
-of_table1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
+table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
     "signals": signals, "traced": traced, "voting": runs_of(MULTICLASS, ["clai-m"]),
-    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": of_table1,
+    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": table_1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""

@@ -146,7 +146,7 @@ def training(evidence: Evidence) -> Drawn:
         history = history.rename(columns={"cell": "model"})
         history = history[history["model"].isin(names.values())]
         history["above_floor"] = history["loss"] - history["floor"]
-        styles = {name: style.of_model(model) for model, name in names.items()}
+        styles = {name: style.model_style(model) for model, name in names.items()}
         drawn |= set(names)
         style.curves(top, history, "epoch", "loss", styles, lw=1.5)
         style.curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
@@ -169,7 +169,7 @@ def training(evidence: Evidence) -> Drawn:
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Loss above its floor")
     panels[2, 0].set_ylabel("Validation accuracy (%)")
-    entries = style.handles(style.of_models(drawn), lw=1.5)
+    entries = style.handles(style.model_styles(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, parts
@@ -180,11 +180,11 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
         measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 18)
-        of_cells = {
+        kernels = {
             f"{title},\n{target} targets": {model: f"{kernel}_{target}" for kernel, model in MODEL_OF.items()}
             for target in TARGETS
         }
-        named = of_cells if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
+        named = kernels if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
         for heading, names in named.items():
             there = {model: name for model, name in names.items() if name in measured}
             columns += [(dataset, heading, there)] if there or heading == title else []  # a dataset without CLaI, too
@@ -211,7 +211,7 @@ def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
     if areas.empty:
         style.write_reason(axes, "no areas in the evidence")
         return areas
-    styles = style.of_models(areas["model"])
+    styles = style.model_styles(areas["model"])
     style.curves(axes, areas, "since_onset", "area", styles, errorbar=None)
     for model, look in styles.items():
         own = areas[areas["model"] == model]
@@ -228,11 +228,11 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
     models = [*CLAI, PROCESS]
     panels = figure.subplots(len(models), 1, sharex=True)
     for axes, model in zip(panels, models, strict=True):
-        of_model, title = stay[stay["model"] == model], MODELS[model].title
-        if of_model.empty:
+        own, title = stay[stay["model"] == model], MODELS[model].title
+        if own.empty:
             style.write_reason(axes, f"no signals of {title} in the evidence")
             continue
-        _draw_signals(axes, of_model, MODELS[model].colour)
+        _draw_signals(axes, own, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)
         axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "No unit")
         axes.margins(x=0.01)

@@ -56,7 +56,8 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
             shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
-            style.curves(axes, shown, "confidence", "accuracy", style.of_models(pooled["model"]), errorbar=None, lw=1, marker="o",
+            styles = style.model_styles(pooled["model"])
+            style.curves(axes, shown, "confidence", "accuracy", styles, errorbar=None, lw=1, marker="o",
                    ms=3, mew=0)  # fmt: skip
             axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
             for axis in (axes.xaxis, axes.yaxis):
@@ -67,7 +68,7 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         column[1].set_xlabel("Predicted probability", fontsize=7.5)
         parts.append(pooled.assign(name=dataset))
     models = [model for part in parts for model in part["model"].unique()]
-    entries = style.handles(style.of_models(models), marker="o", ms=2.5)
+    entries = style.handles(style.model_styles(models), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
     return figure, parts
 
@@ -107,10 +108,10 @@ def votes(evidence: Evidence) -> Drawn:
     for key, frame in frames.items():
         classes = list(evidence.description(key)["classes"])
         above = [style.short_title(evidence, key)]
-        for _, of_image in frame.groupby("image", sort=False):
+        for _, rows in frame.groupby("image", sort=False):
             for role, start in starts.items():
-                _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
-            first = of_image[of_image["role"] == "image"].iloc[0]
+                _draw_side(axes, (start, top), classes, rows[rows["role"] == role].sort_values("place"))
+            first = rows[rows["role"] == "image"].iloc[0]
             said = {"is": first["label"], "predicted": first["predicted"]}
             lines = [textwrap.fill(f"{words} {classes.index(name)} {name}", _LETTERS) for words, name in said.items()]
             axes.text(0, top + _ROW - 0.5, "\n".join([*above, *lines]), va="center", fontsize=7)
@@ -212,16 +213,16 @@ def time_and_memory(evidence: Evidence) -> Drawn:
     figure = style.new_figure(WIDTH, 4.2, evidence)
     panels = figure.subplots(2, 2, sharey="row")
     for line, (quantity, heading) in zip(panels, TIME_AND_MEMORY.items(), strict=True):
-        of_quantity = grown[grown["quantity"] == quantity]
+        measured = grown[grown["quantity"] == quantity]
         for axes, (comparison, label) in zip(line, SIZES.items(), strict=True):
-            _draw_growth(axes, of_quantity[of_quantity["comparison"] == comparison])
+            _draw_growth(axes, measured[measured["comparison"] == comparison])
             axes.set_xlabel(label)
             if quantity == "seconds":
                 axes.set_yscale("log")
                 axes.yaxis.set_major_formatter("{x:g}")
                 axes.yaxis.set_minor_formatter(NullFormatter())
             else:
-                axes.set_ylim(0, 1.15 * of_quantity["high"].max())
+                axes.set_ylim(0, 1.15 * measured["high"].max())
         line[0].set_ylabel(heading)
     entries = [
         Line2D([], [], color="0.2", marker="o", ms=3.5, ls="", label="measured"),

@@ -194,8 +194,8 @@ def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     values = values[values["model"].isin(CLAI)]
     # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
     values = values[(values["shares"] != "equal") | values["rule"].isin(["printed", "parzen"])]
-    of_hours = values.loc[values["metric"] == "auroc", "dataset"].unique()
-    own, other = (values[(values["model"] == model) & values["dataset"].isin(of_hours)] for model in CLAI)
+    hourly = values.loc[values["metric"] == "auroc", "dataset"].unique()
+    own, other = (values[(values["model"] == model) & values["dataset"].isin(hourly)] for model in CLAI)
     gaps = minus(own, other, ["dataset", "study", "seed", "fold", "shares", "rule", "metric"]).assign(other=CLAI[1])
     return averaged(evidence, pd.concat([values, gaps[[*values, "other"]]], ignore_index=True), blocks)
 
