@@ -192,7 +192,8 @@ def build_network(
 def _are_labels(value: Any) -> bool:
     if not isinstance(value, list) or len(value) < 2 or {*map(type, value)} not in ({bool}, {int}, {float}, {str}):
         return False
-    return len({*value}) == len(value) and all(not isinstance(label, str) or files.TEXT.holds(label) for label in value)
+    holds = files.TEXT.holds if isinstance(value[0], str) else files.number(-(2**53), 2**53).holds
+    return len({*value}) == len(value) and all(isinstance(label, bool) or holds(label) for label in value)
 
 
 def _is_kernel(value: Any) -> bool:
@@ -250,9 +251,10 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
         }
     if inputs.kind != "images":
         rules["input.mirror"] = files.one_of(False)
-    if (record["calibration"] or not voters) and classes > 2:
+    calibrated = record["calibration"] or not voters or inputs.kind != "samples"  # an estimator may go without
+    if calibrated and classes > 2:
         rules["calibration.temperature"] = files.POSITIVE
-    elif record["calibration"] or not voters:
+    elif calibrated:
         rules |= {"calibration.slope": files.ANY_NUMBER, "calibration.intercept": files.ANY_NUMBER}
     return rules
 

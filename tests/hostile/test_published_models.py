@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor
 
 import clailearn
+from clailearn.errors import InputError
 from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, some_damaged
 from support.hostile import attack
@@ -129,3 +131,12 @@ def altered(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]
 def test_published_models(tmp_path: Path) -> None:
     whole = files()
     attack(tmp_path, altered(whole), use, valid=whole, named=("model.json", "model.safetensors"), cases=1000)
+
+
+@pytest.mark.parametrize(("key", "value"), [("calibration", {}), ("classes", [float("nan"), 1.5, 2.5])])
+def test_an_entry_that_would_change_results_without_a_word_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    content = files()["model.safetensors"]
+    (tmp_path / "model.safetensors").write_bytes(content)
+    (tmp_path / "model.json").write_bytes(text({**RECORD, key: value}, content))
+    with pytest.raises(InputError, match=key):
+        clailearn.load(tmp_path)
