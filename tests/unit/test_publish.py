@@ -122,14 +122,12 @@ def record(run: RunId, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
-    """Evidence of three seeds of two models, and the alignment of one and of another loss."""
+    """Evidence of three seeds of two models."""
     folder = write_predicted_evidence(tmp_path / "real")
     models = ("clai-m", "cross-entropy")
     steps = [(model, seed, epoch) for model in models for seed in range(3) for epoch in (1, 2)]
     rows = [f"pathmnist,{model},{seed},,{epoch},0.{epoch}{seed}\n" for model, seed, epoch in steps]
     (folder / "history.csv").write_text("name,cell,seed,fold,epoch,loss\n" + "".join(rows))
-    traced = [f"{model},{seed},1,full,0.7{seed}\n" for model in ("clai-m", "prototypical") for seed in range(3)]
-    (folder / "alignment.csv").write_text("model,seed,epoch,kernel,centred_alignment\n" + "".join(traced))
     runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
     write_records(folder / RUNS, [record(run) for run in runs])
     return tmp_path / "real"
@@ -141,7 +139,7 @@ def target(real: Path, tmp_path: Path) -> Path:
     target = tmp_path / "published"
     shutil.copytree(real, target)
     folder = target / "pathmnist" / "evidence"
-    for name in ("metrics.csv", "history.csv", "alignment.csv"):
+    for name in ("metrics.csv", "history.csv"):
         table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
         gone = (table.get("cell", table.get("model")) == "clai-m") & (table["seed"] == "2")
         table[~gone].to_csv(folder / name, index=False)
@@ -161,7 +159,7 @@ def target(real: Path, tmp_path: Path) -> Path:
 def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) -> None:
     here, there = (root / "pathmnist" / "evidence" for root in (target, real))
     changed = publish(["pathmnist"], real, target, REAL)
-    assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "alignment.csv", "runs.jsonl"}
+    assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "runs.jsonl"}
     for file in there.iterdir():
         if file.name != "comparisons.csv":
             both = [(folder / file.name).read_bytes().splitlines() for folder in (here, there)]

@@ -11,6 +11,7 @@ RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
+TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
 TRAINED = fitted_on("samples")
 NAMED_OUTPUTS = [*registry.OUTPUTS, *outputs.own_outputs(config)]
 
@@ -20,7 +21,6 @@ wildcard_constraints:
     study="|".join(config["studies"]),
     name="|".join([*config["datasets"], *config["studies"]]),
     model="|".join(MODELS),
-    embedding="|".join(registry.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
     table="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "table"),
@@ -85,11 +85,6 @@ def embeddings_below(name, run, model):
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
     return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
-
-
-def objective_model(wildcards):
-    """The model whose network and settings an embedding has."""
-    return registry.EMBEDDINGS[wildcards.embedding].model
 
 
 @cache  # drawing trials takes time

@@ -14,6 +14,8 @@ rule run_cell:
         record="<results>/{study}/{cell}/{run}/run.json",
     log:
         "<logs>/{study}/{cell}/{run}/run_cell.log",
+    wildcard_constraints:
+        study="|".join(name for name in config["studies"] if name not in TRACED),
     conda:
         "../../envs/environment.yaml"
     threads: lambda wildcards: cell_of(wildcards)["threads"]
@@ -26,6 +28,33 @@ rule run_cell:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."
     script:
         "../scripts/run_cell.py"
+
+
+# The alignments of an embedding over its training: of the paper's loss, and of others.
+rule train_traced:
+    input:
+        prepared=lambda wildcards: prepared_of(wildcards.study),
+        library=[*TRAINING, "src/replication/experiments/objectives.py"],
+    output:
+        alignment="<results>/{study}/{cell}/{run}/alignment.csv",
+        history="<results>/{study}/{cell}/{run}/history.csv",
+        record="<results>/{study}/{cell}/{run}/run.json",
+    log:
+        "<logs>/{study}/{cell}/{run}/train_traced.log",
+    wildcard_constraints:
+        study="|".join(TRACED),
+    conda:
+        "../../envs/environment.yaml"
+    threads: lambda wildcards: cell_of(wildcards)["threads"]
+    resources:
+        gpu=1,
+    params:
+        settings=settings_of_cell("split_seed", "threads", *SPLITS),
+        checkpoint=checkpoint_of,
+    message:
+        "Train {wildcards.cell} in the study {wildcards.study}, {wildcards.run}, and trace its alignment."
+    script:
+        "../scripts/train_traced.py"
 
 
 rule embed_study:

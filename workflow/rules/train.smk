@@ -89,31 +89,7 @@ rule fit_baseline:
         "../scripts/fit_baseline.py"
 
 
-# Controls of claims from other losses: trainings that are traced, and what needs no training.
-rule train_traced:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        library=[*TRAINING, "src/replication/experiments/objectives.py"],
-    output:
-        alignment="<results>/{dataset}/{embedding}/{run}/traced/alignment.csv",
-        record="<results>/{dataset}/{embedding}/{run}/traced/run.json",
-    log:
-        "<logs>/{dataset}/{embedding}/{run}/train_traced.log",
-    conda:
-        "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
-    params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=objective_model),
-        checkpoint=checkpoint_of,
-    message:
-        "Train by {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}, and trace its alignment."
-    script:
-        "../scripts/train_traced.py"
-
-
-# The classes of trained models are compared in their evaluation.
+# A control of claims that needs no training; the classes of trained models are compared in their evaluation.
 rule compare_untrained:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
@@ -126,7 +102,9 @@ rule compare_untrained:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=lambda _: "clai-m"),
+        settings=settings_of(
+            "device", "threads", "encoder", "target", "training", *SPLITS, model=lambda _: registry.UNTRAINED_MODEL
+        ),
     message:
         "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
     script:

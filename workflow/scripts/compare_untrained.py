@@ -9,5 +9,5 @@ from replication.runs.run import start_job
 start_job(snakemake.log[0])
 for name, path in snakemake.output.items():
     run = Run.for_job(snakemake, path)
-    space = open_space(run, name, None)
+    space = open_space(run, name)
     class_similarity(run, space.kernel.cpu(), embed(run, space.module, run.splits.test)).to_csv(path, index=False)

@@ -9,6 +9,7 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.for_job(snakemake, output.alignment)
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
-    _, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
-trace.to_csv(output.alignment, index=False)
+    alignment, history = train_traced(run, checkpoint)
+alignment.to_csv(output.alignment, index=False)
+history.to_csv(output.history, index=False)
 recorder.write(output.record, earlier=checkpoint.earlier, command=f"snakemake {output.alignment}")

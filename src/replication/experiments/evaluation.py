@@ -17,11 +17,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
 from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import move
 from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
-from replication.experiments.objectives import open_space
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
@@ -95,7 +95,8 @@ def measure(
     else:
         evaluation = evaluate(run, model)
     if "classes" in parts or "signals" in parts:
-        space = open_space(run, run.model, path)
+        space = model.spaces()[0]
+        move(space.module, run.device)
         test, kernel = embed(run, space.module, run.splits.test), space.kernel.cpu()
         if "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
@@ -189,13 +190,15 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
 
     The Parzen form of the learned Gaussian kernel is a density up to a constant. Training samples are references. Columns share,
     quantity, value: for the class share of each condition, conditions with equal shares together, agreement, the share of test
-    samples that f > 0 of both rules decides alike. For many classes, with an empty share, class_agreement, the share of test
-    samples that get the same class.
+    samples that f > 0 of both rules decides alike; equal_agreement, the same where each class weighs as much as the rest. For
+    many classes, with an empty share, class_agreement, the share of test samples that get the same class.
     """
     means = similarity_means(run, kernel, embedded["test"], embedded["train"])
-    printed, parzen = (decide(means, rule) > 0 for rule in ("printed", "parzen"))
-    alike = (printed == parzen).double().mean(1).tolist()
-    rows = [(share, "agreement", value) for share, value in zip(means.share[:, 0].tolist(), alike, strict=True)]
+    rows = []
+    for quantity, shares in (("agreement", means.share), ("equal_agreement", torch.full_like(means.share, 0.5))):
+        printed, parzen = (decide(means._replace(share=shares), rule) > 0 for rule in ("printed", "parzen"))
+        alike = (printed == parzen).double().mean(1).tolist()
+        rows += [(share, quantity, value) for share, value in zip(shares[:, 0].tolist(), alike, strict=True)]
     if len(means.share) > 1:
         same = predict_labels(decide(means, "printed")) == predict_labels(log_posteriors(means))
         rows.append((float("nan"), "class_agreement", float(same.double().mean())))

@@ -1,12 +1,10 @@
-"""The embeddings of `replication.runs.registry`: their spaces, without training and along trainings by other objectives.
+"""What kernels see without training, and along trainings by several objectives.
 
 Trainings by other losses, on the same trunk, settings and passes, are the control of claim 9: whether the alignment of an
-embedding rises because Collaborative Learning maximises it, or with any training that separates classes. A model of `MODELS` has
-here the parameters, to the bit, that it has in its own run.
+embedding rises because Collaborative Learning maximises it, or with any training that separates classes.
 """
 
 import copy
-from pathlib import Path
 
 import pandas as pd
 import torch
@@ -21,8 +19,9 @@ from clailearn.trainer import Epoch
 from replication.models.base import Network, Space, create
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run
-from replication.runs.registry import EMBEDDINGS, INPUTS
+from replication.runs.registry import INPUTS, UNTRAINED_MODEL
 
+ALIGNMENTS = ("alignment", "centred_alignment")
 VALIDATION_SAMPLES = 1000
 """Validation samples behind an alignment."""
 # Items of a pass that settles the statistics of an untrained network.
@@ -36,23 +35,20 @@ class Inputs(nn.Module):
         return x.flatten(1).unsqueeze(0)
 
 
-def create_embedding(name: str) -> Network:
-    """Return the model, not trained yet, whose network has an embedding of `replication.runs.registry`."""
-    embedding = EMBEDDINGS[name]
-    model = create(embedding.model, embedding.fit)
+def created(name: str) -> Network:
+    """Return a model with weights, not trained yet."""
+    model = create(name)
     assert isinstance(model, Network)
     return model
 
 
-def open_space(run: Run, name: str, model: str | Path | None) -> Space:
-    """Return the space of an embedding of a run's samples, on its device; `model` is the file of a trained model, or None."""
+def open_space(run: Run, name: str) -> Space:
+    """Return the space of the inputs of a run's samples, or of an untrained network, on the run's device."""
     if name == INPUTS:
         return Space(Inputs(), Cosine())
-    made = create_embedding(name)
-    space = (made.build(run) if model is None else made.load(run, model)).spaces()[0]
+    space = created(UNTRAINED_MODEL).build(run).spaces()[0]
     move(space.module, run.device)
-    if model is None:
-        settle(run, space.module)
+    settle(run, space.module)
     return space
 
 
@@ -68,26 +64,36 @@ def settle(run: Run, module: nn.Module) -> None:
     module.eval()
 
 
-def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
-    """Train by an objective, and return the model on the CPU and its alignment on validation samples.
+def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Train a model, and return the alignments of its embedding on validation samples, and the history of the training.
 
-    Columns of the latter: epoch, kernel, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers settled on the
-    training items.
+    Columns of the former: epoch, kernel, alignment, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers
+    settled on the training items.
     """
-    model = create_embedding(objective).build(run)
+    model = created(run.model).build(run)
     move(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
     settle(run, untrained.network)
-    first = {"epoch": 0, **measure_alignment(run, untrained, positions)}
-    history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
-    model.module.cpu()
-    traced = pd.DataFrame([first, *history], columns=list(first))
-    return model, traced.melt("epoch", var_name="kernel", value_name="centred_alignment")
+    first = measure_alignments(run, untrained, positions)
+    validate = model.validation(run)
+    history = model.learn(run, lambda: validate() | measure_alignments(run, model, positions), checkpoint)
+    frames = [
+        pd.DataFrame(
+            {"epoch": epoch, "kernel": kernel, **{name: row[_column(name, kernel)] for name in ALIGNMENTS}}, [0]
+        )
+        for epoch, row in [(0, first), *((int(row["epoch"]), row) for row in history)]
+        for kernel in dict.fromkeys(space.kernel.name for space in model.spaces())
+    ]
+    return pd.concat(frames, ignore_index=True), pd.DataFrame(history)
 
 
-def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
-    """Return by kernel the centred alignment, a mean over conditions, of an embedding on some validation samples."""
+def _column(name: str, kernel: str) -> str:
+    return f"{name}, {kernel}"
+
+
+def measure_alignments(run: Run, model: Network, positions: Tensor) -> Epoch:
+    """Return by kernel both alignments, means over conditions, of an embedding on some validation samples."""
     signs = one_vs_rest(labels_of(run.splits.val, positions), run.conditions)
     target = target_matrix(signs, signs, run.training.target)
     figures: Epoch = {}
@@ -95,6 +101,7 @@ def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
         z = outputs(run, space.module, run.splits.val, positions, dim=1)
         with torch.no_grad():
             similarity = copy.deepcopy(space.kernel).cpu()(z, z)
-            centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
-        figures[space.kernel.name] = float(centred.mean())
+            scores = alignment_scores(similarity.expand(len(signs), -1, -1), target)
+        for name, score in zip(ALIGNMENTS, scores, strict=True):
+            figures[_column(name, space.kernel.name)] = float(score.mean())
     return figures

@@ -55,9 +55,9 @@ class Model(ABC):
         """Return log-odds (N,) of two classes, or scores (N, C) whose softmax is the probability; CLaI's are f as printed."""
 
 
-def create(key: str, fit: str | None = None) -> Model:
+def create(key: str) -> Model:
     """Return a model, not fitted yet, of the class that its entry in the registry names, or of the class `fit`."""
-    model: Model = resolve_name(fit or MODELS[key].fit)(key)
+    model: Model = resolve_name(MODELS[key].fit)(key)
     return model
 
 

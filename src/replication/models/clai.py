@@ -164,16 +164,20 @@ class Turns:
 
 
 class AlignmentMaximised(CLaI):
-    """CLaI's encoder and kernel, trained to maximise the centred alignment itself: a control of claim 9."""
+    """CLaI's encoder and kernel, trained to maximise the alignment A itself (equation 5): a control of claim 9."""
 
     learn = Network.learn
+    centred = False
 
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
-        """Return 1 minus the mean over conditions of the centred alignment of one half of a batch with the other.
-
-        Without centring, constant similarities of -1 already have a high alignment with `product`.
-        """
+        """Return 1 minus the mean over conditions of the alignment of one half of a batch with the other."""
         z = Network.forward(self, run, x)
         signs, half = one_vs_rest(labels, run.conditions).to(z.dtype), len(labels) // 2
         target = target_matrix(signs[:, :half], signs[:, half:], run.training.target)
-        return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[1].mean()
+        return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[self.centred].mean()
+
+
+class CentredAlignmentMaximised(AlignmentMaximised):
+    """The same with the centred alignment, to which a constant similarity adds nothing."""
+
+    centred = True

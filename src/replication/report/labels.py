@@ -76,6 +76,4 @@ def model_title(model: str) -> str:
         return MODELS[model].title
     if model == MAJORITY:
         return "Majority class, always"
-    if model in EMBEDDINGS:
-        return EMBEDDINGS[model].title
-    return model
+    return EMBEDDINGS.get(model, model)

@@ -13,7 +13,6 @@ from replication.runs.registry import (
     BENCHMARK,
     CLAI,
     CLAIMS,
-    EMBEDDINGS,
     MODELS,
     OUTPUTS,
     OWN,
@@ -45,7 +44,7 @@ _ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")
 def runs_of_embedding(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
     """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
     seeds = registry.MINIATURE_SEEDS if settings["miniature"] else registry.SEEDS
-    if EMBEDDINGS[name].model == name:
+    if name in MODELS:
         return [run for run in runs_of_models(settings, dataset, [name]) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]
 
@@ -54,13 +53,6 @@ def runs_of_models(settings: Mapping[str, Any], dataset: str, models: Iterable[s
     """Return the runs of those of the models that the dataset has, in its order."""
     own = [model for model in settings["datasets"][dataset]["models"] if model in models]
     return [run for model in own for run in runs_of_model(settings, dataset, model)]
-
-
-def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Iterable[str]) -> list[RunId]:
-    """Return the traced trainings of a dataset by these objectives, of the models that it has."""
-    own = settings["datasets"][dataset]["models"] if dataset in registry.TRACED_DATASETS else ()
-    fitted = [name for name in objectives if EMBEDDINGS[name].model in own]
-    return [run for name in fitted for run in runs_of_embedding(settings, dataset, name)]
 
 
 def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
@@ -103,11 +95,7 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
         "similarity.csv": [*(runs_of_models(settings, name, CLAI) if compared else []), *compared],
         "agreement.csv": runs_of_embedding(settings, name, "clai-m"),
     }
-    traced = {"alignment.csv": registry.OBJECTIVES, RUNS: registry.TRACED_ONLY}
-    return [
-        *(f"{run}/{single}" for run in behind.get(file, [])),
-        *(f"{run}/traced/{single}" for run in traced_runs(settings, name, traced.get(file, []))),
-    ]
+    return [f"{run}/{single}" for run in behind.get(file, [])]
 
 
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
@@ -118,7 +106,8 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name == BENCHMARK:
         files = ["benchmark.csv", RUNS, DESCRIPTION]
     elif name in settings["studies"]:
-        files = ["metrics.csv", "history.csv", RUNS, DESCRIPTION]
+        traced = settings["studies"][name]["scored_on"] == "alignment"
+        files = ["alignment.csv" if traced else "metrics.csv", "history.csv", RUNS, DESCRIPTION]
     else:
         files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
         files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]

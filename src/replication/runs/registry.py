@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import yaml
 
@@ -89,45 +89,19 @@ EMBEDDING = "clai-c"
 """The model whose embeddings others are fitted on: the earlier, cosine form of CLaI, whose long tails motivate the mixture."""
 
 
-# Embeddings of other losses than CLaI's, and of none: what the controls of claims rest on
+# What the controls of claims rest on
 
 SEEDS = (0, 1, 2)
 """Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
 MINIATURE_SEEDS = (0,)
-TRACED_DATASETS = ("sleepedf-bands",)
-"""Where trainings by all objectives are traced: a training takes a minute there. Their trunk must not be whitened."""
 UNTRAINED = "untrained"
 INPUTS = "inputs"
-
-
-class Embedding(NamedTuple):
-    """An embedding: its title, the model whose network and settings it has, and `module:class` that trains it, if another."""
-
-    title: str
-    model: str
-    fit: str | None = None
-
-
-_MAXIMISED = "replication.models.clai:AlignmentMaximised"
-EMBEDDINGS: dict[str, Embedding] = {
-    "clai-m": Embedding("CLaI-M", "clai-m"),
-    "clai-c": Embedding("CLaI-C", "clai-c"),
-    "alignment-m": Embedding("Alignment maximised (M)", "clai-m", _MAXIMISED),
-    "alignment-c": Embedding("Alignment maximised (C)", "clai-c", _MAXIMISED),
-    "cross-entropy": Embedding("Cross-entropy", "cross-entropy"),
-    "supervised-contrastive": Embedding("Supervised contrastive", "supervised-contrastive"),
-    "prototypical": Embedding(
-        "Prototypical loss", "supervised-contrastive", "replication.models.network_classifiers:Prototypical"
-    ),
-    UNTRAINED: Embedding("Untrained", "clai-m"),
-    INPUTS: Embedding("Inputs of the encoder", "clai-m"),
-}
-OBJECTIVES: list[str] = [name for name in EMBEDDINGS if name not in (UNTRAINED, INPUTS)]
-"""The embeddings whose training can be traced."""
-TRACED_ONLY: list[str] = [name for name in OBJECTIVES if EMBEDDINGS[name].fit is not None]
-"""The embeddings whose model only a traced training leaves."""
+UNTRAINED_MODEL = "clai-m"
+"""The model whose network an untrained one is."""
+EMBEDDINGS = {UNTRAINED: "Untrained", INPUTS: "Inputs of the encoder"}
+"""Titles of embeddings without training; `inputs` are the samples as the encoder receives them."""
 COMPARED: list[str] = ["cross-entropy", UNTRAINED, INPUTS]
-"""Whose classes are compared beside those of CLaI's embeddings; `inputs` are the samples as the encoder receives them."""
+"""Whose classes are compared beside those of CLaI's embeddings."""
 SIGNALS: list[str] = [*CLAI, "cross-entropy"]
 """Whose signals are described as the kernel sees them."""
 

@@ -66,7 +66,7 @@ COLUMNS: dict[str, list[str]] = {
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
-    "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
+    "alignment.csv": ["model", "seed", "epoch", "kernel", "alignment", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
     "theory.csv": ["check", "share", "bandwidth", "rule", "size", "seed", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "M", "C", "B", "repetition", "quantity", "value"],

@@ -10,7 +10,7 @@ import pandas as pd
 from replication.metrics.intervals import Interval, interval, values
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
 from replication.report.texts import printed_value
-from replication.runs.registry import CLAI, CLAIM_TEXTS, MODELS, OBJECTIVES
+from replication.runs.registry import CLAIM_TEXTS, MODELS
 
 PAIR = ("clai-m", "clai-c")
 """The paper's models: kernels that a contributor adds are in none of its claims."""
@@ -225,21 +225,6 @@ def signals(material: Material) -> list[Reading]:
     return readings
 
 
-def traced(material: Material) -> list[Reading]:
-    """Return CLaI's trainings and those by other losses whose alignment was traced, by the kernel of CLaI-M and of CLaI-C.
-
-    Two of them maximise an alignment itself: the paper's A, and the centred one.
-    """
-    readings = []
-    for dataset in present(material.evidence, MULTICLASS):
-        for clai, kernel, letter in (("clai-m", "gaussian", "m"), ("clai-c", "cosine", "c")):
-            own = {"CLaI": clai, "A maximised": f"alignment-a-{letter}", "maximised": f"alignment-{letter}"}
-            others = [name for name in OBJECTIVES if name not in CLAI and not name.startswith("alignment-")]
-            arms = arms_of(dataset, own) | arms_of(dataset, others)
-            readings.append(Reading(dataset, arms, kernel=kernel, note=f"kernel of {MODELS[clai].title}"))
-    return readings
-
-
 def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Material], list[Reading]]:
     """Return the function to the runs of some models on those datasets or substitutes that are at hand."""
     return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
@@ -248,7 +233,7 @@ def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Materia
 table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
-    "signals": signals, "traced": traced, "voting": runs_of(MULTICLASS, ["clai-m"]),
+    "signals": signals, "voting": runs_of(MULTICLASS, ["clai-m"]),
     "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": table_1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
