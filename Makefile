@@ -7,7 +7,7 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report verify test test-all lint benchmark docs lock clean help
+.PHONY: all report verify test test-all test-chaos lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
@@ -33,17 +33,21 @@ $(INSTALLED): $(PACKAGES) pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-# The tests share the cores. Those of a file of tests/workflow share a copy of the repository, so they run in one process.
+# The tests share the cores. Those of a file of tests/workflow share a copy of the repository, so they run in one process; those of
+# chaos have a copy each.
 TESTS := $(BIN)/python -m pytest --numprocesses auto
 LIBRARY := --dist worksteal tests/unit tests/hostile tests/reproduction src
 
 test: $(INSTALLED) ## run all but the slow tests: of the packages, the published numbers, the workflow on miniature data
 	CLAI_HOSTILE_SCALE=0.1 $(TESTS) -m "not slow" $(LIBRARY)
-	$(TESTS) -m "not slow" --dist loadfile tests/workflow
+	$(TESTS) -m "not slow and not chaos" --dist loadfile tests/workflow
 
-test-all: $(INSTALLED) ## run all tests, as continuous integration does: also more hostile inputs, kills, accidents, reruns
+test-all: $(INSTALLED) ## run all tests but those of chaos: also more hostile inputs, clusters, reruns, printed commands
 	$(TESTS) $(LIBRARY)
-	$(TESTS) --dist loadfile tests/workflow
+	$(TESTS) -m "not chaos" --dist loadfile tests/workflow
+
+test-chaos: $(INSTALLED) ## kill and disturb the workflow in many ways; it must end with the same bytes
+	$(TESTS) -m chaos tests/workflow
 
 lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check

@@ -1,31 +1,20 @@
 # Learning Kernels by Alignment for Multiclass Bayes Classification, replicated from raw data to every table and figure.
 import sys
+from pathlib import Path
 
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
-from replication.runs.config_check import check, read_yaml
-from replication.runs.settings import DEFAULTS, MINIATURE, merge, prefer_own
+from replication.runs.registry import read_yaml
+from replication.runs.settings import MINIATURE, load_settings, merge
 
-own_settings = merge(config)  # before the defaults: those of --configfile and --config
-
-
-for file in DEFAULTS:
-
-    configfile: file
-
-
+own_settings = merge(config)  # those of --configfile and --config
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice
-config.update(merge(*map(read_yaml, DEFAULTS), config))  # in the order of the defaults, which rows of tables have
-miniature = read_yaml(MINIATURE)
-mini_config = merge(config, miniature)
-check(config)
-check(mini_config)
-validate(config, "workflow/config/schema.yaml")
-prefer_own(config, own_settings)
+config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
+mini_config = load_settings(Path(), own_settings, mini=True)
 
 
 report: "workflow/report/workflow.rst"
@@ -74,7 +63,7 @@ onsuccess:
 rule mini:
     input:
         rules.mini_outputs.input,
-        expand("results/mini/{dataset}/prepared/dataset.json", dataset=miniature["datasets"]),
+        expand("results/mini/{dataset}/prepared/dataset.json", dataset=read_yaml(MINIATURE)["datasets"]),
     localrule: True
     message:
         "Run the whole pipeline on miniature synthetic data."

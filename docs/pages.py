@@ -4,7 +4,6 @@ They go to docs/generated/, which git ignores.
 """
 
 import json
-import math
 import os
 import re
 import shutil
@@ -12,14 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 
 ROOT = Path(__file__).parents[1]
 OUTPUTS = ROOT / "paper_figures"
 KEY = re.compile(r"( *)([\w-]+):(?: (?!&)(.*))?")
-BESIDE_MEAN = ["mean", "sd", "n", "printed", "printed_sd", "low", "high", "data"]
-"""Columns of a table that belong to a number and do not say which one it is."""
 
 
 def write_pages(folder: Path) -> None:
@@ -27,7 +23,7 @@ def write_pages(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "options.md").write_text(options())
-    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(table(path) for path in outputs("table*.csv")))
+    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(table(path) for path in outputs("table*.md")))
     (folder / "figures.md").write_text("# Figures\n\n" + "\n".join(figure(path) for path in outputs("figure*.csv")))
     pages = pages_by_source()
     for source, page in pages.items():
@@ -73,46 +69,21 @@ def outputs(pattern: str) -> list[Path]:
 
 
 def heading(path: Path) -> list[str]:
-    """Return the title of an output and its caption."""
+    """Return the title of an output."""
     kind, number = re.fullmatch(r"([a-z]+)(S?\d+)", path.stem, flags=re.ASCII).groups()  # type: ignore[union-attr]
-    caption = json.loads(path.with_suffix(".json").read_text())["caption"]
-    return [f"({path.stem.lower()})=", f"## {kind.capitalize()} {number}", "", caption.replace("\n", "\n\n"), ""]
+    return [f"({path.stem.lower()})=", f"## {kind.capitalize()} {number}", ""]
 
 
 def figure(path: Path) -> str:
-    """Return the section of a figure."""
+    """Return the section of a figure, with its caption."""
+    caption = json.loads(path.with_suffix(".json").read_text())["caption"]
     image = os.path.relpath(path.with_suffix(".png"), ROOT / "docs" / "generated")
-    return "\n".join([*heading(path), f"![{path.stem}]({image})", ""])
+    return "\n".join([*heading(path), caption.replace("\n", "\n\n"), "", f"![{path.stem}]({image})", ""])
 
 
 def table(path: Path) -> str:
-    """Return the section of a table: a column for each metric, `mean (sd)`; without means, the rows of its CSV."""
-    frame = pd.read_csv(path).dropna(axis="columns", how="all")
-    if {"metric", "mean"} <= set(frame.columns):
-        spread = frame["sd"] if "sd" in frame.columns else [math.nan] * len(frame)
-        frame["value"] = [number(*pair) for pair in zip(frame["mean"], spread, strict=True)]
-        keys = [column for column in frame.columns if column not in [*BESIDE_MEAN, "metric", "value"]]
-        filled = frame.assign(**{key: frame[key].astype(object).fillna("") for key in keys})
-        wide = filled.pivot_table("value", keys, "metric", aggfunc=" / ".join, sort=False, fill_value="")
-        frame = wide.reset_index().rename_axis(columns=None)
-    for column, titles in (("dataset", titles_in("datasets")), ("model", titles_in("models"))):
-        if column in frame.columns:
-            frame[column] = frame[column].replace(titles)
-    lines = frame.fillna("").to_csv(index=False).splitlines()
-    return "\n".join([*heading(path), "```{csv-table}", ":header-rows: 1", "", *lines, "```", ""])
-
-
-def number(mean: float, sd: float) -> str:
-    """Return a mean with its standard deviation, if there is one, in parentheses."""
-    if math.isnan(mean):
-        return ""
-    return f"{mean:.4g}" if math.isnan(sd) else f"{mean:.4g} ({sd:.2g})"
-
-
-def titles_in(name: str) -> dict[str, str]:
-    """Return the titles of datasets or models by key."""
-    entries = yaml.safe_load((ROOT / "workflow" / "config" / f"{name}.yaml").read_text())
-    return {key: entry["title"] for key, entry in entries.get(name, entries).items()}
+    """Return the section of a table, which has its caption and notes."""
+    return "\n".join([*heading(path), path.read_text()])
 
 
 def options() -> str:

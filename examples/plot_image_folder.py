@@ -8,6 +8,7 @@ Pictures in one folder a class, read with Pillow and classified by a small convo
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
@@ -15,7 +16,6 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from clailearn import CLaIClassifier
-from clailearn.plots import VotesDisplay
 
 # %%
 # Draw pictures of circles, squares and triangles into folders. Yours exist already.
@@ -64,5 +64,13 @@ print(f"accuracy {accuracy:.3f}")
 
 # %%
 # The pictures that speak for and against the labels of three test pictures.
-pictures, reference_pictures = (part.transpose(0, 2, 3, 1) for part in (X_test[:3], X_train))
-VotesDisplay.from_estimator(model, X_test[:3], k=3, pictures=pictures, reference_pictures=reference_pictures)
+figure, axes = plt.subplots(3, 7, figsize=(8, 5), layout="constrained")
+for row, picture, sample in zip(axes, X_test[:3].transpose(0, 2, 3, 1), model.votes(X_test[:3], k=3), strict=True):
+    row[0].imshow(picture)
+    row[0].set_title(f"{sample.label}?")
+    for ax, vote in zip(row[1:], [*sample.support, *sample.opposition], strict=True):
+        ax.imshow(X_train[vote.item].transpose(1, 2, 0))
+        colour = "tab:blue" if vote.label == sample.label else "tab:red"
+        ax.set_title(f"{vote.label}\n{vote.vote:+.4f}", fontsize=9, color=colour)
+for ax in axes.flat:
+    ax.set_axis_off()

@@ -6,15 +6,16 @@ A batch of many classes has few pairs of one class. A sampler of pytorch-metric-
 into a batch.
 """
 
+import matplotlib.pyplot as plt
 import torch
 from pytorch_metric_learning.samplers import MPerClassSampler
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from clailearn import AlignmentLoss, vote
 from clailearn.kernels import MahalanobisGaussian
-from clailearn.plots import EmbeddingDisplay
 
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
@@ -47,4 +48,10 @@ with torch.no_grad():
     f = vote(loss.kernel, z[test], z[references], y[references])
 accuracy = (f.argmax(1) == y[test]).double().mean().item()
 print(f"accuracy {accuracy:.3f}")
-EmbeddingDisplay.from_predictions(z[test], y[test])
+
+# %%
+# Embeddings of the test digits in the plane of their two first principal components.
+shown = PCA(2, random_state=0).fit_transform(z[test])
+points = plt.subplots(layout="constrained")[1].scatter(*shown.T, c=y[test], cmap="tab10", s=10)
+points.axes.legend(*points.legend_elements(), title="digit")
+points.axes.set(xticks=[], yticks=[], aspect="equal")

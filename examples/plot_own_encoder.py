@@ -6,15 +6,16 @@ An encoder of one's own: a ResNet-18 of torchvision
 dimensions, which are the embedding.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from torch import nn
 from torchvision.models import resnet18
 
 from clailearn import AlignmentLoss, vote
 from clailearn.kernels import MahalanobisGaussian
-from clailearn.plots import EmbeddingDisplay
 
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True, n_class=3)
@@ -48,4 +49,10 @@ with torch.no_grad():
     f = vote(loss.kernel, z[test], z[train], y[train])
 accuracy = np.mean((f.argmax(1) == y[test]).numpy())
 print(f"accuracy {accuracy:.3f}")
-EmbeddingDisplay.from_predictions(z[test], y[test])
+
+# %%
+# Embeddings of the test digits in the plane of their two first principal components.
+shown = PCA(2, random_state=0).fit_transform(z[test])
+points = plt.subplots(layout="constrained")[1].scatter(*shown.T, c=y[test], cmap="tab10", s=10)
+points.axes.legend(*points.legend_elements(), title="digit")
+points.axes.set(xticks=[], yticks=[], aspect="equal")

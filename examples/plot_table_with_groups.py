@@ -6,13 +6,15 @@ Rows of one patient resemble each other, so held-out rows of known patients are 
 for the test and for the calibration.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.calibration import CalibrationDisplay
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from clailearn import CLaIClassifier
-from clailearn.plots import ReliabilityDisplay
 
 # %%
 # Make 100 patients with ten rows each. Each patient has a level of her own in eight variables. Some are ill, which shifts the
@@ -29,12 +31,11 @@ train, test = next(GroupShuffleSplit(1, test_size=0.4, random_state=0).split(X, 
 # Without ``groups``, calibration rows share patients with training rows, and probabilities are too sure about new patients. With
 # ``groups``, the rows of a patient stay together.
 settings = {"epochs": 20, "random_state": 0}
-ax = None
+ax = plt.subplots(layout="constrained")[1]
 for name, groups in (("rows apart", None), ("patients together", patients[train])):
     model = make_pipeline(StandardScaler(), CLaIClassifier(**settings))
     model.fit(X[train], y[train], claiclassifier__groups=groups)
-    display = ReliabilityDisplay.from_estimator(model, X[test], y[test], bins=5, name=name, ax=ax)
-    ax = display.ax_
-    print(f"{name}: calibration error {display.expected_calibration_error:.3f}")
+    CalibrationDisplay.from_estimator(model, X[test], y[test], n_bins=5, name=name, ax=ax)
+    print(f"{name}: log loss {log_loss(y[test], model.predict_proba(X[test])):.3f} nats")
 accuracy = model.score(X[test], y[test])
 print(f"accuracy {accuracy:.3f}")

@@ -2,7 +2,7 @@
 
 import os
 
-from replication.runs.jobs import use_threads
+from replication.runs.run import use_threads
 
 os.environ["MPLBACKEND"] = "agg"
 use_threads(1)

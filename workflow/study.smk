@@ -2,7 +2,6 @@
 include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/train.smk"
-include: "rules/controls.smk"
 include: "rules/evidence.smk"
 include: "rules/studies.smk"
 include: "rules/outputs.smk"

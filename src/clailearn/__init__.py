@@ -9,15 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clailearn.estimator import CLaIClassifier
+    from clailearn.alignment import AlignmentLoss
+    from clailearn.estimator import CLaIClassifier, load
     from clailearn.inference import vote
-    from clailearn.loss import AlignmentLoss
-    from clailearn.saved import load
 
 _HOMES = {
-    "AlignmentLoss": "clailearn.loss",
+    "AlignmentLoss": "clailearn.alignment",
     "CLaIClassifier": "clailearn.estimator",
-    "load": "clailearn.saved",
+    "load": "clailearn.estimator",
     "vote": "clailearn.inference",
 }
 

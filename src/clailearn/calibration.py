@@ -66,3 +66,31 @@ def fit_logistic(score: ArrayLike, y: ArrayLike) -> LogisticCalibration:
     )
     slope = float(model.coef_[0, 0] / scaler.scale_[0])
     return LogisticCalibration(slope, float(model.intercept_[0]) - slope * float(scaler.mean_[0]))
+
+
+Calibration = float | LogisticCalibration | None
+"""What maps scores to probabilities: a temperature for many classes, a logistic regression for two; None: the bare mapping."""
+
+
+def fit_calibration(scores: ArrayLike, y: ArrayLike) -> float | LogisticCalibration:
+    """Fit the calibration of scores (N, C) on labels y (N,); of two classes the second column counts."""
+    scores = np.asarray(scores)
+    return fit_logistic(scores[:, 1], y) if scores.shape[1] == 2 else fit_temperature(scores, y)
+
+
+def calibrated(scores: ArrayLike, calibration: Calibration) -> NDArray[np.float64]:
+    """Return the probabilities of scores, (N, C) -> (N, C).
+
+    Without a calibration they are the paper's softmax for many classes (section III-D2), and our (1 -+ f) / 2 for two.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.shape[1] > 2:
+        return scaled_softmax(scores, calibration if isinstance(calibration, float) else 1.0)
+    f = scores[:, 1]
+    positive = calibration(f) if isinstance(calibration, LogisticCalibration) else positive_probability(f)
+    return np.stack([1 - positive, positive], axis=1)
+
+
+def positive_probability(f: ArrayLike) -> NDArray[np.float64]:
+    """Return our (1 + f) / 2 of votes f in [-1, 1] for the positive class of two, (N,) -> (N,); the paper gives none."""
+    return np.clip((1 + np.asarray(f, dtype=np.float64)) / 2, 0, 1)

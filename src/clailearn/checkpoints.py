@@ -31,9 +31,8 @@ class Checkpoint:
     """File with the state of one training. As a context manager, it also ends the process on a request to stop.
 
     Attributes:
-        earlier, earlier_cpu: wall and processor time (s) that interrupted processes spent on the state that was resumed.
-        times: for the record, `epoch_seconds` and `validation_seconds` of each epoch, and the places that processes resumed from
-            (`resumed_after`); the time of an epoch that was cut off is in none of them.
+        earlier: wall and processor time (s) that interrupted processes spent on the state that was resumed.
+        epoch_seconds: wall time of the steps of each epoch, those of interrupted processes first.
 
     Args:
         path: path of the file.
@@ -42,8 +41,8 @@ class Checkpoint:
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self.path, self.fingerprint = path, fingerprint
-        self.earlier = self.earlier_cpu = 0.0
-        self.times: dict[str, list[Any]] = {"epoch_seconds": [], "validation_seconds": [], "resumed_after": []}
+        self.earlier = (0.0, 0.0)
+        self.epoch_seconds: list[float] = []
         self._after = ""  # place of the state on disk, in words
         self._started = time.monotonic()
         self._handlers: dict[int, Any] = {}  # of signals, before this context
@@ -82,9 +81,7 @@ class Checkpoint:
         if state["fingerprint"] != self.fingerprint:
             logger.info("%s belongs to other data, settings, code or device: starting anew", self.path)
             return None
-        self._after, self.earlier, self.earlier_cpu = state["after"], state["spent"], state["spent_cpu"]
-        self.times = state["times"]
-        self.times["resumed_after"].append(self._after)
+        self._after, self.earlier, self.epoch_seconds = state["after"], state["spent"], state["epoch_seconds"]
         logger.info("resumed after %s from %s", self._after, self.path)
         return state
 
@@ -93,9 +90,8 @@ class Checkpoint:
         header = {
             "fingerprint": self.fingerprint,
             "after": after,
-            "spent": self.earlier + time.monotonic() - self._started,
-            "spent_cpu": self.earlier_cpu + time.process_time(),
-            "times": self.times,
+            "spent": (self.earlier[0] + time.monotonic() - self._started, self.earlier[1] + time.process_time()),
+            "epoch_seconds": self.epoch_seconds,
         }
         content = io.BytesIO()
         torch.save({**header, **state}, content)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clailearn.calibration import calibrated
 from clailearn.errors import InputError
+from clailearn.model import Model, load
 from clailearn.pictures import SUFFIXES, files_below, read_picture
-from clailearn.published_model import PublishedModel
-from clailearn.saved import load
 
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features; -: a list")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features")
     predictions.add_argument(
         "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
@@ -39,21 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.votes < 0:
         predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    lists = (_listed() if str(path) == "-" else [path] for path in options.inputs)
     try:
-        entries = predict(options.model, [Path(path) for paths in lists for path in paths], options.votes)
+        entries = predict(options.model, options.inputs, options.votes)
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     except ModuleNotFoundError as error:
         parser.exit(1, f"error: {error.name} is not installed; to read pictures, pip install pillow\n")
     sys.stdout.write(json.dumps(entries, indent=1) + "\n" if options.json else "".join(map(_lines, entries)))
     return int(any("error" in entry for entry in entries))
-
-
-def _listed() -> list[str]:
-    """Return the paths on standard input, one a line, in whatever encoding."""
-    sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    return [line.strip("\r\n\ufeff") for line in sys.stdin if line.strip()]
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:
@@ -68,14 +61,14 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
         InputError: the model is damaged or takes no such inputs; or no input can be read and has the right size.
     """
     model = load(folder)
-    if not isinstance(model, PublishedModel) or (kind := model.record["data"]["kind"]) not in ("images", "features"):
+    if (kind := model.inputs.kind) not in ("images", "features"):
         raise InputError(
             f"{folder}: found an estimator, or a model of signals or recordings, expected a published one of images or features. "
             "Call clailearn.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:
-        for row in _pictures(path, model) if kind == "images" else _rows(path, model.record["input"]["names"]):
+        for row in _pictures(path, model) if kind == "images" else _rows(path, model.inputs.names):
             found.append(row)
             if len(found) % 1000 == 0:
                 sys.stderr.write(f"{len(found)} inputs are read\n")
@@ -89,18 +82,16 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
     ]
 
 
-def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes: int) -> list[dict[str, Any]]:
+def _entries(model: Model, names: Sequence[str], x: NDArray[Any], votes: int) -> list[dict[str, Any]]:
     scores = model.scores(x)
-    probabilities, labels = model.calibrated(scores), model.decided(scores)
-    by_class = scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
     entries = [
         {
             "input": name,
-            "label": str(label),
-            "probability": float(probability[model.classes.index(label)]),
+            "label": model.classes[row.argmax()],
+            "probability": float(probability[row.argmax()]),
             "scores": dict(zip(model.classes, row.tolist(), strict=True)),
         }
-        for name, label, probability, row in zip(names, labels, probabilities, by_class, strict=True)
+        for name, probability, row in zip(names, calibrated(scores, model.calibration), scores, strict=True)
     ]
     if votes:
         for entry, vote in zip(entries, model.votes(x, votes), strict=True):
@@ -124,7 +115,7 @@ def _lines(entry: dict[str, Any]) -> str:
     return text
 
 
-def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
+def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
     """Yield name and pixels, or the error, of a picture, or of all pictures below a folder by name."""
     files = [path]
     if path.is_dir():
@@ -135,7 +126,7 @@ def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[
             sys.stderr.write(f"{path}: files left out: {len(found) - len(files)} ({', '.join(sorted(others))})\n")
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
-    height, width, channels = model.record["input"]["shape"]
+    height, width, channels = model.inputs.shape
     for file in files:
         try:
             yield str(file), read_picture(file, (height, width), channels, str(file), _ADVICE)

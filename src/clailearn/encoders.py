@@ -5,9 +5,10 @@ single trunk pass thus serves all C classes, and BatchNorm statistics in the tru
 write a trunk with an attribute `features` here and name it in `build_trunk`.
 """
 
+import copy
 import itertools
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,9 +26,6 @@ def _fitting(stride: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
 class _Conv1d(nn.Conv1d):
     """Convolution of features."""
 
-    muon: ClassVar[tuple[str, ...]] = ("weight",)
-    """Parameters that map features to features, which the optimiser Muon serves."""
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv1d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
 
@@ -35,10 +33,12 @@ class _Conv1d(nn.Conv1d):
 class _Conv2d(nn.Conv2d):
     """Convolution of features."""
 
-    muon: ClassVar[tuple[str, ...]] = ("weight",)
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv2d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
+
+
+FEATURE_CONVOLUTIONS = (_Conv1d, _Conv2d)
+"""Convolutions that map features to features, whose weights the optimiser Muon serves."""
 
 
 class _Residual(nn.Module):
@@ -260,22 +260,6 @@ class MLP(nn.Module):
         return self.body(x)
 
 
-class Hours(nn.Module):
-    """Fully connected trunk for each hour of a stay by itself; its inputs carry the past.
-
-    Input `Hourly`, output (hours, features) in the same order.
-    """
-
-    def __init__(self, inputs: int, width: int, layers: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.body = MLP(inputs, width, layers)
-        self.features = width
-
-    def forward(self, recordings: Hourly) -> Tensor:
-        return self.body(self.dropout(recordings.values))
-
-
 class ConditionedHead(nn.Module):
     """Head with one affine map a condition k, z_k = W_k h + b_k.
 
@@ -331,7 +315,7 @@ class Classifier(nn.Module):
 
 TRUNKS = {
     "images": {"resnet2d": 2, "convnet": 9}, "signals": {"resnet1d": 19},
-    "features": {"mlp": 1}, "recordings": {"hours": 1, "gru": 1},
+    "features": {"mlp": 1}, "recordings": {"gru": 1},
 }  # fmt: skip
 """The names of trunks by the kind of data that they take, each with the least pixels a side, or samples, that it needs."""
 
@@ -340,8 +324,8 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     """Build the trunk that the block `encoder` of config.yaml names, for `inputs` channels or variables.
 
     Args:
-        settings: `trunk` (`resnet2d`, `convnet`, `resnet1d`, `mlp`, `hours`, `gru`), `width`, `blocks` (residual), `pool`
-            (resnet2d) or `layers` (mlp, hours, gru), and `dropout` (recordings).
+        settings: `trunk` (`resnet2d`, `convnet`, `resnet1d`, `mlp`, `gru`), `width`, `blocks` (residual), `pool`
+            (resnet2d) or `layers` (mlp, gru), and `dropout` (gru).
 
     Raises:
         ValueError: no trunk has this name.
@@ -355,17 +339,20 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
         return ResNet1d(inputs, width, settings["blocks"])
     if kind == "gru":
         return CausalGRU(inputs, width, settings["layers"], settings["dropout"])
-    if kind == "hours":
-        return Hours(inputs, width, settings["layers"], settings["dropout"])
     if kind == "mlp":
         return MLP(inputs, width, settings["layers"])
-    raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, convnet, resnet1d, mlp, hours or gru")
+    raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, convnet, resnet1d, mlp or gru")
 
 
-def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
-    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
+def build_encoder(
+    settings: Mapping[str, Any], inputs: int, conditions: int, seed: int, own: nn.Module | None = None
+) -> Encoder:
+    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes.
+
+    A trunk of one's `own` is copied, and takes the place of the one that the settings name.
+    """
     torch.default_generator.manual_seed(seed)
-    trunk = build_trunk(settings["encoder"], inputs)
+    trunk = build_trunk(settings["encoder"], inputs) if own is None else copy.deepcopy(own)
     return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
 
 
@@ -376,6 +363,6 @@ def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, see
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
-def place(module: nn.Module, device: torch.device) -> None:
+def move(module: nn.Module, device: torch.device) -> None:
     """Move a module to a device, in the memory layout that convolutions prefer."""
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -1,36 +1,38 @@
 """CLaI as a scikit-learn estimator, for any data."""
 
-import copy
-from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from torch import Tensor, nn
+from torch import nn
 
+from clailearn import model as models
 from clailearn.alignment import Target
-from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clailearn.checkpoints import seeded_generators
-from clailearn.computation import Samples, labels_of_one_type, printed_log, unchanged_by_failure
-from clailearn.encoders import MLP, ConditionedHead, Encoder
-from clailearn.inference import Rule, predict_labels, probabilities, sample_references
-from clailearn.kernels import Metric, build
-from clailearn.learning import collaborative_learning
-from clailearn.references import VotingReferences
-from clailearn.trainer import EarlyStopping, Epoch, Precision, TrainingSettings
-from clailearn.validation import calibration_split, validation_split
+from clailearn.calibration import fit_calibration
+from clailearn.classifier import UNSAVED, ModelClassifier
+from clailearn.computation import Computation, Inputs
+from clailearn.errors import InputError
+from clailearn.files import ADVICE, MAPPING, expect, integer
+from clailearn.fitting import (
+    calibration_split,
+    check_device,
+    check_trunk,
+    labels_of_one_type,
+    learn,
+    network_settings,
+    unchanged_by_failure,
+    validated,
+)
+from clailearn.inference import Rule
+from clailearn.trainer import Precision
 
 
-class CLaIClassifier(
-    VotingReferences, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
-):
+class CLaIClassifier(ModelClassifier):
     """Collaborative Learning and Inference: an embedding and a kernel learned by alignment, and a kernel vote to classify.
 
     `fit` learns phi(x, k) so that similarities of embeddings match the agreement of labels (Algorithm 1 for two classes,
@@ -41,8 +43,6 @@ class CLaIClassifier(
     kernel : {'gaussian', 'cosine'}, default='gaussian'
         Similarity of embeddings: 'gaussian' is CLaI-M, 'cosine' is CLaI-C. Another kernel goes by its name in
         `clailearn.kernels.KERNELS`.
-    metric : {'full', 'identity'}, default='full'
-        Learned part of the Mahalanobis matrix M: all of it, or nothing. The cosine kernel has no M and ignores it.
     conditioning : {'class'} or None, default='class'
         'class' learns an embedding for each class, as the paper does; None learns one embedding for all classes. Problems with
         two classes have one embedding anyway.
@@ -70,13 +70,9 @@ class CLaIClassifier(
     max_references : int or None, default=None
         Training samples that vote, drawn equally from each class; each class keeps its share in the vote. It bounds the time and
         memory of predictions. None: all vote.
-    schedule : {'joint', 'sequential'}, default='joint'
-        Whether a step compares samples under all classes at once, or under one class after another as the paper prints it.
-    references : int or 'all', default=1
-        Reference batches that a step compares with its anchor batch. The paper has 'all', whose cost is quadratic in the number
-        of batches.
     epochs : int, default=30
-        Passes over the training samples; with 'sequential', passes for each class.
+        Passes over the training samples. A step compares a batch with one other under all classes at once; the paper's loops
+        over classes and pairs of batches are in `clailearn.learning`.
     batch_size : int, default=64
         Samples in a batch, at most half of the training samples.
     learning_rate : float, default=1e-2
@@ -113,14 +109,10 @@ class CLaIClassifier(
         The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, learning_rate, and validation_accuracy of early stopping.
-    encoder_ : clailearn.encoders.Encoder
-        The trained encoder.
-    kernel_ : clailearn.kernels.Kernel
-        The trained kernel.
-    reference_embeddings_ : Tensor of shape (K, N, L)
-        Embeddings of the training samples under each of K conditions: 1 for two classes or without conditioning, else C.
-    reference_labels_ : Tensor of shape (N,)
-        Their class indices.
+    model_ : clailearn.model.Model
+        What was learned, as a whole: `network`, `kernel` and `references`, whose embeddings are `references.z`.
+    reference_labels_ : ndarray of shape (N,)
+        Class indices of the references, which are training samples.
     reference_indices_ : ndarray of shape (N,)
         Their numbers: rows in the X of `fit`; those that were added later count on from its end.
     class_count_ : ndarray of shape (C,)
@@ -148,7 +140,6 @@ class CLaIClassifier(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str],
-        "metric": [StrOptions(set(get_args(Metric)))],
         "conditioning": [StrOptions({"class"}), None],
         "target": [StrOptions(set(get_args(Target)))],
         "rule": [StrOptions(set(get_args(Rule)))],
@@ -157,8 +148,6 @@ class CLaIClassifier(
         "trunk": [nn.Module, None],
         "width": [Interval(Integral, 1, None, closed="left")],
         "max_references": [Interval(Integral, 4, None, closed="left"), None],
-        "schedule": [StrOptions({"joint", "sequential"})],
-        "references": [Interval(Integral, 1, None, closed="left"), StrOptions({"all"})],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -176,7 +165,6 @@ class CLaIClassifier(
         self,
         *,
         kernel: str = "gaussian",
-        metric: Metric = "full",
         conditioning: Literal["class"] | None = "class",
         target: Target = "zero",
         rule: Rule = "printed",
@@ -185,8 +173,6 @@ class CLaIClassifier(
         trunk: nn.Module | None = None,
         width: int = 64,
         max_references: int | None = None,
-        schedule: Literal["joint", "sequential"] = "joint",
-        references: int | Literal["all"] = 1,
         epochs: int = 30,
         batch_size: int = 64,
         learning_rate: float = 1e-2,
@@ -200,7 +186,6 @@ class CLaIClassifier(
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
-        self.metric = metric
         self.conditioning = conditioning
         self.target = target
         self.rule = rule
@@ -209,8 +194,6 @@ class CLaIClassifier(
         self.trunk = trunk
         self.width = width
         self.max_references = max_references
-        self.schedule = schedule
-        self.references = references
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -236,144 +219,75 @@ class CLaIClassifier(
         """
         with unchanged_by_failure(self):
             self._validate_params()
-            self._fitted = self.get_params(deep=False)
-            self._computation.check_device()
-            X, y = self._checked(X, y)
+            self._fitted = own = self.get_params(deep=False)
+            computation = Computation(own["device"], own["precision"])
+            check_device(computation)
+            X, y = validated(self, X, (y,))
             check_classification_targets(y)
             if groups is not None:
                 groups = column_or_1d(labels_of_one_type(groups, "groups"))
                 assert_all_finite(groups, input_name="groups")
             check_consistent_length(X, groups)
-            self.classes_, labels = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y holds one class only, {self.classes_[0]}; at least two are needed to tell apart")
+            classes, labels = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(f"y holds one class only, {classes[0]}; at least two are needed to tell apart")
             if self.trunk is not None:
-                self._computation.check_trunk(self.trunk, X[:2])
+                check_trunk(computation, self.trunk, X[:2])
+            names = getattr(self, "feature_names_in_", np.array([])).tolist()
+            inputs = Inputs("samples", X.shape[1:] if self.trunk is None else (), names)
             seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
-            self.calibration_ = None
+            calibration: Any = None
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split
-                self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
-                f = self._decide(X[validation]).cpu().numpy()
-                calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
-                self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[validation])
-            self._learn(X, labels, groups, seed)
-        return self
+                parts = X[train], labels[train], classes, None if groups is None else groups[train]
+                scores = learn(own, inputs, *parts, seed)[0].scores(X[validation])
+                calibration = fit_calibration(scores, labels[validation])
+            model, self.history_ = learn(own, inputs, X, labels, classes, groups, seed)
+            self._next_index = len(X)
+            return self._hold(replace(model, calibration=calibration), classes)
 
-    def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[Any] | None, seed: int) -> None:
-        """Train encoder and kernel, and embed the references."""
-        train, validation = np.arange(len(X)), None
-        if self.early_stopping:
-            train, validation = validation_split(self.validation_fraction, self.classes_[labels], groups, seed)
-        data = Samples(X if validation is None else X[train], torch.from_numpy(labels[train]), self._computation.tensor)
-        if self.references == "all" and len(data) < 4:
-            raise ValueError(
-                f"found {len(data)} samples to train on, and references='all' needs two batches of two; add samples, or set "
-                "references=1 (calibration and early stopping hold out a part of the samples: None and False leave them out)"
-            )
-        conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
-        computation = self._computation
-        settings = TrainingSettings(
-            epochs=int(self.epochs),  # torch takes no integers of numpy
-            batch_size=int(min(self.batch_size, len(data) // 2)),
-            optimiser="adamw",
-            learning_rate=self.learning_rate,
-            momentum=0.0,
-            weight_decay=self.weight_decay,
-            learning_rate_schedule="one_cycle",
-            warmup=0.25,
-            precision=self.precision,
-            schedule=self.schedule,
-            references=self.references,
-            reference_reduction="mean",
-            pair_weighting="none",
-            samples_per_class=None,
-            target="product" if conditions == 1 else self.target,
-            conditioning="class" if conditions == 1 else self.conditioning,
-            seed=seed,
+
+def load(folder: str | Path, trunk: nn.Module | None = None) -> models.Model | CLaIClassifier:
+    """Read a model of a folder, ready to use on the CPU: a published one, or a `CLaIClassifier` that `save` wrote.
+
+    Both are read without trust: the files hold no code, and a damaged or hostile one raises an error.
+
+    Args:
+        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m; or one of its files.
+        trunk: for an estimator with a trunk of one's own, a module of the same architecture; its weights are replaced in a copy.
+
+    Raises:
+        InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
+            trunk.
+    """
+    model, path = models.load(folder, trunk), models.record_of(folder)
+    return _estimator(path, model, trunk) if "estimator" in model.record else model
+
+
+def _estimator(path: Path, model: models.Model, trunk: nn.Module | None) -> CLaIClassifier:
+    """Return the estimator that was saved as a model; raise InputError unless its parameters and references fit the model."""
+    checks = {"next_index": integer(2**62), "parameters": MAPPING}
+    expect(path, model.record, {f"estimator.{key}": check for key, check in checks.items()})
+    saved, expected = model.record["estimator"], CLaIClassifier().get_params(deep=False).keys() - UNSAVED
+    if saved["parameters"].keys() != expected:
+        raise InputError(f"{path}: found other parameters than {', '.join(sorted(expected))}. {ADVICE}")
+    estimator = CLaIClassifier(trunk=trunk, **saved["parameters"])
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        raise InputError(f"{path}: {error}. {ADVICE}") from None
+    estimator._fitted, estimator._next_index = estimator.get_params(deep=False), saved["next_index"]
+    inputs, numbers = model.inputs, model.references.item.tolist() if model.references else []
+    if inputs.kind != "samples" or model.settings != network_settings(estimator._fitted):
+        raise InputError(f"{path}: found parameters that do not fit the settings of the network. {ADVICE}")
+    if model.classes != sorted(model.classes):
+        raise InputError(f"{path}: found the classes {model.classes!r:.100}, expected them sorted. {ADVICE}")
+    if len({*numbers}) < len(numbers) or max(numbers, default=0) >= saved["next_index"]:
+        raise InputError(
+            f"{path}: found positions of references that are not unique, or not below next_index. {ADVICE}"
         )
-        with computation.modes(training=True):
-            with seeded_generators(seed, torch.device("cpu")):
-                network = self._untrained(X.shape[1]).to(self.device, computation.dtype)
-            self.encoder_, self.kernel_ = network
-            validate: Callable[[], Epoch] = dict
-            stopping = None
-            if validation is not None:
-                stopping = EarlyStopping(network, self.n_iter_no_change)
-                validate = partial(self._validate, data, X[validation], labels[validation], seed)
-            with printed_log(bool(self.verbose)):
-                self.history_ = collaborative_learning(
-                    self.encoder_, self.kernel_, data, conditions, settings, validate, checkpoint=None, stop=stopping
-                )
-            if stopping is not None:
-                stopping.restore()
-            self._set_references(X, labels, seed)
-
-    def _untrained(self, inputs: int) -> Any:
-        """Return an untrained encoder for the classes of the fit, and the kernel, as a list of modules."""
-        conditions = 1 if self.conditioning is None or len(self.classes_) == 2 else len(self.classes_)
-        trunk: Any = MLP(inputs, self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
-        encoder = Encoder(trunk, ConditionedHead(trunk.features, conditions, self.embedding_size))
-        return nn.ModuleList([encoder, build(self.kernel, self.embedding_size, self.metric)])
-
-    def _validate(self, data: Any, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> Epoch:
-        """Return the accuracy of samples that were held out of training."""
-        self._set_references(data.x, data.labels.numpy(), seed)
-        return {"validation_accuracy": float((predict_labels(self._decide(X)).cpu().numpy() == labels).mean())}
-
-    def _set_references(self, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> None:
-        """Embed the samples of a fit that vote: all, or a draw."""
-        y = torch.from_numpy(labels)
-        items, population = torch.arange(len(y)), torch.bincount(y)
-        if self.max_references is not None:
-            items, population = sample_references(y, self.max_references, seed)
-        self.reference_embeddings_ = self._computation.embed(self.encoder_, X[items.numpy()])
-        self.reference_labels_ = y[items]
-        self.reference_indices_, self.class_count_ = items.numpy(), population.numpy()
-        self._next_index = len(y)
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return embeddings: (N, L) for two classes or without conditioning; else (N, C L), the conditions side by side."""
-        X = self._checked(X)
-        embedded = self._computation.embed(self.encoder_, X)
-        return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
-        f = self._decide(self._checked(X))
-        return np.asarray((f[0] if len(f) == 1 else f.T).cpu().numpy(), dtype=np.float64)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each class, shape (N, C).
-
-        With `calibration` the probabilities are fitted on scores of samples that were held out of training: the softmax of
-        f / temperature for more than two classes (Guo et al. 2017), a logistic regression on f for two (Platt 1999). n training
-        samples cannot show that a class is rarer than about one in n, so the temperature's probabilities p become
-        (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
-
-        Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
-        and (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax
-        is never confident.
-        """
-        f = self._decide(self._checked(X))
-        if self.calibration_ is None:
-            return np.asarray(probabilities(f).cpu().numpy(), dtype=np.float64)
-        if len(f) == 1:
-            positive = self.calibration_(f[0].cpu().numpy())
-            return np.stack([1 - positive, positive], axis=1)
-        p, n = scaled_softmax(f.T.cpu().numpy(), self.calibration_), self.class_count_.sum()
-        return (n * p + 1) / (n + len(f))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted labels (N,)."""
-        labels = predict_labels(self._decide(self._checked(X))).cpu().numpy()
-        return np.asarray(self.classes_[labels])
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
-
-    def _decide(self, X: NDArray[Any]) -> Tensor:
-        computation = self._computation
-        with computation.modes():
-            return self._scores(computation.embed(self.encoder_, X))
+    if trunk is None:
+        estimator.n_features_in_ = inputs.channels
+    if inputs.names:
+        estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
+    return estimator._hold(model, np.array(model.classes))

@@ -15,11 +15,12 @@ its members, whatever their share of the sample.
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from clailearn.alignment import checked_labels
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
 
@@ -146,13 +147,13 @@ def _log_sums(kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, c
             # Sums relative to the largest term so far do not underflow far from all references.
             largest = z.new_full((len(z[rows]), 1), torch.finfo(z.dtype).min)
             sums = z.new_zeros(len(z[rows]), classes)
-            for references, (of_block, sizes) in zip(reference[k].split(block), parts, strict=True):
+            for references, (present, sizes) in zip(reference[k].split(block), parts, strict=True):
                 parzen = kernel.log_parzen(z[rows], references)
                 now = torch.maximum(largest, parzen.amax(1, keepdim=True))
                 parzen.sub_(now).exp_()
                 sums.mul_((largest - now).exp())
-                for c, of_class in zip(of_block.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
-                    sums[:, c] += of_class.sum(1)
+                for c, part in zip(present.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
+                    sums[:, c] += part.sum(1)
                 largest = now
             result[k, rows] = sums.log() + largest
     return result
@@ -188,22 +189,6 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule == "parzen":
         return torch.tanh(_log_odds(means) / 2)
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
-
-
-def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tensor:
-    """Return labels (N,) of embeddings (N, L) or (K, N, L) as a tensor beside them.
-
-    Raises ValueError where there is not one label for each, or labels are no indices of so many classes.
-    """
-    y = torch.as_tensor(labels, device=embeddings.device)
-    if embeddings.ndim not in (2, 3) or y.shape != embeddings.shape[-2:-1]:
-        raise ValueError(
-            f"found labels of shape {tuple(y.shape)} for embeddings of shape {tuple(embeddings.shape)}, expected (N,) for "
-            "(N, L), or for (K, N, L) under K conditions"
-        )
-    if classes is not None and len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0 to {classes - 1}")
-    return y
 
 
 def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor, rule: Rule = "printed") -> Tensor:
@@ -247,14 +232,11 @@ def _log_odds(means: ParzenMeans) -> Tensor:
     )
 
 
-def probabilities(f: Tensor) -> Tensor:
-    """Return probabilities (P, classes): the paper's softmax over f (K > 1, section III-D2), or our (1 -+ f) / 2 (K = 1)."""
-    if len(f) > 1:
-        return f.T.softmax(1)
-    positive = ((1 + f[0]) / 2).clamp(0, 1)
-    return torch.stack([1 - positive, positive], 1)
+def class_scores(f: Tensor) -> Tensor:
+    """Return f of K conditions, (K, P), as scores of the classes, (P, C): of two classes -f and f."""
+    return f.T if len(f) > 1 else torch.cat([-f, f]).T
 
 
 def predict_labels(f: Tensor) -> Tensor:
     """Return class indices (P,): the argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2)."""
-    return f.argmax(0) if len(f) > 1 else (f[0] > 0).long()
+    return class_scores(f).argmax(1)

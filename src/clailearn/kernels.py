@@ -1,6 +1,6 @@
 """Similarities between embeddings: the base class `Kernel` and the two kernels of the paper.
 
-A new kernel is one subclass of `Kernel` with a `name`; `KERNELS` and `build` then know it.
+A new kernel is one subclass of `Kernel` with a `name` and `log_parzen`; `KERNELS` and `build` then know it.
 """
 
 import math
@@ -8,11 +8,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from scipy import integrate, optimize
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-
-from clailearn.alignment import Target
 
 Metric = Literal["full", "identity"]
 
@@ -26,9 +23,8 @@ class Kernel(nn.Module, ABC):
     A kernel is called with anchor embeddings (..., A, L) and reference embeddings (..., R, L) and returns similarities
     (..., A, R). Leading dimensions, usually the K conditions, are paired off.
 
-    A subclass must define `forward` and `coordinates`. It may define `log_parzen`, `loss_floor` and `inner_product`, which hold
-    for one similarity only. A subclass that extends another kernel and gives it another `forward` must set these three anew,
-    for instance to those of this class.
+    A subclass must define `log_parzen`; `forward` follows from it. It may define `forward` for speed, `inner_product`, and
+    `coordinates`. The first two are not inherited by a class with a `log_parzen` of its own.
     """
 
     name: ClassVar[str]
@@ -40,6 +36,9 @@ class Kernel(nn.Module, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "log_parzen" in vars(cls):  # What an ancestor has for speed holds for the ancestor's similarity.
+            for name in {"forward", "inner_product"} - vars(cls).keys():
+                setattr(cls, name, vars(Kernel)[name])
         if "name" in vars(cls):
             KERNELS[cls.name] = cls
 
@@ -49,35 +48,23 @@ class Kernel(nn.Module, ABC):
         return cls()
 
     @abstractmethod
+    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        """Return the logarithm of the Parzen form (1 + S) / 2, shape (..., A, R), of (..., A, L) and (..., R, L).
+
+        The Parzen form is a density up to a constant for the Gaussian kernel. Where S is -1, give the logarithm of the smallest
+        positive number of the type.
+        """
+
     def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
         """Return similarities in [-1, 1], shape (..., A, R), of anchors (..., A, L) and references (..., R, L)."""
+        return 2 * self.log_parzen(anchor, reference).exp() - 1
 
-    @abstractmethod
     def coordinates(self, z: Tensor) -> Tensor:
-        """Map embeddings (..., N, L) to coordinates (..., N, D) whose Euclidean distances order pairs as the kernel does."""
+        """Map embeddings (..., N, L) to coordinates (..., N, D) whose Euclidean distances order pairs as the kernel does.
 
-    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """Return the logarithm of the Parzen form (1 + S) / 2, shape (..., A, R).
-
-        The Parzen form is a density up to a constant for the Gaussian kernel. S = -1 gives the logarithm of the smallest
-        positive number of the type. Override where S rounds to -1 long before that.
+        Override unless the embeddings do so themselves.
         """
-        similarity = self(anchor, reference)
-        return ((1 + similarity) / 2).clamp_min(torch.finfo(similarity.dtype).tiny).log()
-
-    def loss_floor(self, target: Target, share: float, size: int) -> float | None:
-        """Return the least expected alignment loss of one condition, whatever the encoder; None if it is not known.
-
-        Only the target `zero` has a floor above 0 for the kernels of the paper. It asks negatives to be opposite to (or far
-        from) all positives and yet unrelated to each other. With positives in one point and class share p, the loss is
-        2 p (1 - p) E(S+- + 1)^2 + (1 - p)^2 E(S--)^2.
-
-        Args:
-            target: the target matrix.
-            share: share p of the condition's positive class, in (0, 1).
-            size: embedding dimensions L, at least 2.
-        """
-        return None
+        return z
 
 
 class Cosine(Kernel):
@@ -100,20 +87,9 @@ class Cosine(Kernel):
         """Scale embeddings (..., N, L) to unit length."""
         return nn.functional.normalize(z, dim=-1)
 
-    def loss_floor(self, target: Target, share: float, size: int) -> float:
-        """Return the least expected alignment loss of one condition.
-
-        With `zero`, negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then
-        S+- = -s and E(S--)^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s. Arguments as in `Kernel.loss_floor`.
-        """
-        if target != "zero":
-            return 0.0
-        rest = (1 - share) ** 2
-
-        def loss(s: float) -> float:
-            return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
-
-        return float(optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").fun)
+    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        similarity = Cosine.forward(self, anchor, reference)
+        return ((1 + similarity) / 2).clamp_min(torch.finfo(similarity.dtype).tiny).log()
 
 
 class MahalanobisGaussian(Kernel):
@@ -177,29 +153,6 @@ class MahalanobisGaussian(Kernel):
         r = torch.cat([r, torch.ones_like(r[..., :1]), -r.square().sum(-1, keepdim=True)], -1)
         return (a @ r.mT).clamp_max_(0)
 
-    def loss_floor(self, target: Target, share: float, size: int) -> float:
-        """Return the least known alignment loss of one condition.
-
-        With `zero`, positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so that
-        2 exp(-d) - 1 is near 0 for most pairs; minimised over r. This arrangement is attainable. A slightly better one may
-        exist. Arguments as in `Kernel.loss_floor`.
-        """
-        if target != "zero":
-            return 0.0
-        # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
-        # keeps the integrand smooth for L = 2 as well.
-        norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
-
-        def loss(squared_radius: float) -> float:
-            def integrand(a: float) -> float:
-                similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
-                return similarity**2 * math.cos(a) ** (size - 2)
-
-            return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
-
-        rest = (1 - share) ** 2
-        return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
-
     def _centred(self, anchor: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
         a, r = self.coordinates(anchor), self.coordinates(reference)
         # A common shift changes no distance. Without it, |a|^2 + |r|^2 - 2 a'r cancels.
@@ -227,9 +180,9 @@ class _GaussianSimilarity(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         a, r, parzen = ctx.saved_tensors
         weights = gradient * parzen
-        of_a = 4 * (weights @ r - weights.sum(-1, keepdim=True) * a)
-        of_r = 4 * ((a.mT @ weights).mT - weights.sum(-2).unsqueeze(-1) * r)
-        return of_a.sum_to_size(a.shape), of_r.sum_to_size(r.shape)
+        to_anchor = 4 * (weights @ r - weights.sum(-1, keepdim=True) * a)
+        to_reference = 4 * ((a.mT @ weights).mT - weights.sum(-2).unsqueeze(-1) * r)
+        return to_anchor.sum_to_size(a.shape), to_reference.sum_to_size(r.shape)
 
 
 def build(name: str, size: int, metric: Metric) -> Kernel:

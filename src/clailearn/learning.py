@@ -20,14 +20,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from clailearn.alignment import alignment_loss, alignment_scores
-from clailearn.batches import Items
+from clailearn.alignment import AlignmentLoss, alignment_loss, alignment_scores
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
-from clailearn.loss import AlignmentLoss
-from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.trainer import Epoch, Figures, Items, TrainingSettings, precision_context, train
 
 
 def collaborative_learning(

@@ -1,59 +1,54 @@
 """The optimisers of a training: SGD, AdamW, and Muon for the kernels of convolutions."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from clailearn.encoders import FEATURE_CONVOLUTIONS
 from clailearn.errors import InputError
 
+_QUINTIC = (3.4445, -4.775, 2.0315)
+"""Coefficients of a Newton-Schulz iteration, as Jordan (2024) chose them."""
 
-class Muon(torch.optim.Muon):
+
+class Muon(torch.optim.Optimizer):
     """Muon (Jordan 2024) for convolutions: the weights (outputs, inputs, ...) of each are a matrix (outputs, all others).
 
+    A step is that of `torch.optim.Muon` with `match_rms_adamw`, which takes matrices alone and always orthogonalises in bfloat16.
+
     Args:
-        rounded: orthogonalise in bfloat16, as torch does. A CPU that emulates bfloat16 may take longer for that than for all
-            else of a step.
+        rounded: orthogonalise in bfloat16. A CPU that emulates bfloat16 may take longer for that than for all else of a step.
     """
 
-    def __init__(self, weights: list[nn.Parameter], *, rounded: bool, **settings: Any) -> None:
-        matrices = [nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights]
-        super().__init__(matrices, adjust_lr_fn="match_rms_adamw", **settings)
-        self.weights, self.rounded = weights, rounded
+    def __init__(
+        self, weights: list[Tensor], *, rounded: bool, lr: float, weight_decay: float, momentum: float
+    ) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        self.rounded = rounded
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        matrices = self.param_groups[0]["params"]
-        for weight, matrix in zip(self.weights, matrices, strict=True):
-            matrix.copy_(weight.flatten(1))
-            matrix.grad = None if weight.grad is None else weight.grad.flatten(1)
-        if self.rounded:
-            super().step(closure)
-        else:
-            self._step_unrounded()
-        for weight, matrix in zip(self.weights, matrices, strict=True):
-            weight.copy_(matrix.view_as(weight))
-
-    def _step_unrounded(self) -> None:
-        """Do what torch's step does, in the precision of the weights."""
-        group = self.param_groups[0]
-        for matrix in [matrix for matrix in group["params"] if matrix.grad is not None]:
-            mean = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix.grad))
-            mean.lerp_(matrix.grad, 1 - group["momentum"])
-            direction = _orthogonalised(matrix.grad.lerp(mean, group["momentum"]), group)
-            matrix.mul_(1 - group["lr"] * group["weight_decay"])
-            matrix.add_(direction, alpha=-0.2 * math.sqrt(max(matrix.shape)) * group["lr"])  # match_rms_adamw
+        (group,) = self.param_groups
+        rate, momentum = group["lr"], group["momentum"]
+        for weight in [weight for weight in group["params"] if weight.grad is not None]:
+            gradient = weight.grad.flatten(1)
+            mean = self.state[weight].setdefault("mean", torch.zeros_like(gradient))
+            mean.lerp_(gradient, 1 - momentum)
+            direction = gradient.lerp(mean, momentum)
+            direction = _orthogonalised(direction.bfloat16() if self.rounded else direction).reshape(weight.shape)
+            weight.mul_(1 - rate * group["weight_decay"])
+            weight.add_(direction, alpha=-0.2 * math.sqrt(max(gradient.shape)) * rate)  # match_rms_adamw
 
 
-def _orthogonalised(matrix: Tensor, group: Mapping[str, Any]) -> Tensor:
-    """Bring the singular values of a matrix near 1 by Newton-Schulz iterations, with the coefficients of a group of Muon."""
-    a, b, c = group["ns_coefficients"]
+def _orthogonalised(matrix: Tensor) -> Tensor:
+    """Bring the singular values of a matrix near 1 by Newton-Schulz iterations."""
+    a, b, c = _QUINTIC
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
-    x = x / x.norm().clamp(min=group["eps"])
-    for _ in range(group["ns_steps"]):
+    x = x / x.norm().clamp(min=1e-7)
+    for _ in range(5):
         gram = x @ x.T
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
@@ -70,12 +65,14 @@ def build_optimisers(
         rounded: of `Muon`.
 
     Raises:
-        InputError: `muon` has nothing to do, because no module names weights for it.
+        InputError: `muon` has nothing to do, because no convolution takes features.
     """
-    of_muon = _named_by(model, "muon") if name == "muon" else set()
+    convolutions = [m.weight for m in model.modules() if isinstance(m, FEATURE_CONVOLUTIONS)] if name == "muon" else []
+    for_muon = {id(weight) for weight in convolutions}
     # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
-    undecayed = _named_by(model, "undecayed") | {id(p) for p in model.parameters() if p.ndim <= 1}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in of_muon]
+    undecayed = {id(p) for p in model.parameters() if p.ndim <= 1}
+    undecayed |= {id(getattr(m, name)) for m in model.modules() for name in getattr(m, "undecayed", ())}
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in for_muon]
     groups = [
         {"params": [p for p in rest if id(p) not in undecayed], "weight_decay": weight_decay},
         {"params": [p for p in rest if id(p) in undecayed], "weight_decay": 0.0},
@@ -85,15 +82,9 @@ def build_optimisers(
     adamw = torch.optim.AdamW(groups, lr=learning_rate)
     if name == "adamw":
         return [adamw]
-    if not of_muon:
+    if not convolutions:
         raise InputError(
             "training.optimiser: found muon, expected adamw or sgd, because the trunk has no convolutions for it"
         )
-    weights = [parameter for parameter in model.parameters() if id(parameter) in of_muon]
-    muon = Muon(weights, rounded=rounded, lr=learning_rate, weight_decay=weight_decay, momentum=momentum)
+    muon = Muon(convolutions, rounded=rounded, lr=learning_rate, weight_decay=weight_decay, momentum=momentum)
     return [adamw, muon]
-
-
-def _named_by(model: nn.Module, attribute: str) -> set[int]:
-    """Return the identities of the parameters that modules name in an attribute of theirs."""
-    return {id(getattr(module, name)) for module in model.modules() for name in getattr(module, attribute, ())}

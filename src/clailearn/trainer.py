@@ -9,20 +9,25 @@ import copy
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from clailearn.alignment import Target
-from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint, seeded_generators
+from clailearn.errors import DivergenceError
 from clailearn.optimisers import build_optimisers
-from clailearn.stability import Steps
 
 logger = logging.getLogger("clailearn")
+
+EXPLODED = 1e3
+"""Loss above which training has diverged. The alignment loss is at most 4; cross-entropy over C classes starts at log C."""
+
+# Errors that torch and scikit-learn raise for values that are not finite, and for other reasons too.
+_FAILURES = (ArithmeticError, RuntimeError, ValueError)
 
 Precision = Literal["bfloat16", "float32", "float64"]
 
@@ -33,6 +38,48 @@ Figures = dict[str, Tensor]
 Step = Callable[[Tensor, int | None, torch.Generator], Figures]
 """Computes the gradients of a batch and leaves them in the parameters. It takes the items (n,) of the batch, the condition of
 the pass, and the generator of augmentation."""
+
+
+class Items(Protocol):
+    """A split of a dataset from which batches are drawn, indexed by item.
+
+    An item is the unit that training shuffles: a vector, an image, or a whole recording, a collection of samples with labels. A
+    batch of items gives encoder input and the labels of all samples in it.
+    """
+
+    labels: Tensor
+    """Class indices of all samples, shape (samples,), on the CPU, in the order of items."""
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
+        """Return encoder input and labels (samples,) of the items; a generator draws augmentation, None leaves it out."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Learn which epoch of a training the next batches are for, from 1 on; nothing, unless it is overridden."""
+        return
+
+    def sizes(self, blocks: list[Tensor]) -> list[int]:
+        """Return the number of samples in each block of items, one an item unless it is overridden."""
+        return [len(block) for block in blocks]
+
+
+class Samples(Items):
+    """Items that are single samples, vectors (N, inputs) or tensors (N, ...), drawn as they are.
+
+    Args:
+        labels: class indices (N,), on the CPU.
+    """
+
+    def __init__(self, x: Any, labels: Tensor) -> None:
+        self.x, self.labels = x, labels
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
 
 
 @dataclass(frozen=True)
@@ -59,10 +106,8 @@ class TrainingSettings:
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """Return autocast to bfloat16, or a context that does nothing."""
-    if precision == "bfloat16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return contextlib.nullcontext()
+    """Return autocast to bfloat16, which other precisions switch off."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def train(
@@ -96,14 +141,13 @@ def train(
         step to come) and the figures of `validate`.
 
     Raises:
-        DivergenceError: the loss, the weights or the figures of `validate` are not finite, the loss is above `EXPLODED`, or a
-            step or `validate` failed of such numbers; names epoch, step, learning rate and the last good checkpoint.
+        DivergenceError: the loss, the weights or what `validate` gives are not finite, or the loss is above `EXPLODED`.
     """
     training = _Training(model, settings, len(passes) * len(batches), checkpoint)
     history = training.history
     for epoch in range(len(history) + 1, settings.epochs + 1):
-        steps = Steps(training.steps, training.device)
-        with steps.refusing_divergence(model, epoch, *training.advice()):
+        began, steps = time.perf_counter(), Steps(training.steps, training.device)
+        with steps.refusing_divergence(model, epoch, training.advice()):
             data.begin_epoch(epoch)
             with seeded_generators(settings.seed + epoch, training.device):  # whatever was drawn before the epoch
                 for condition in passes:
@@ -117,14 +161,78 @@ def train(
                     if after_pass is not None:
                         after_pass(condition)
             figures = steps.means()
+            seconds = time.perf_counter() - began  # A GPU has then finished the steps.
             model.eval()
             if not all(map(math.isfinite, (validated := validate()).values())):
                 raise FloatingPointError(f"validation gives {validated}")
-        training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, steps)
+        training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, seconds)
         if stop is not None and stop(history):
             break
     model.eval()
     return history
+
+
+class Steps:
+    """What the steps of an epoch leave.
+
+    Attributes:
+        rates: learning rate of each step, which a step appends before it computes; one more than losses where it fails.
+        figures: scalars by name, `loss` among them, as a tensor (steps,) on the device.
+
+    Args:
+        number: of steps of the epoch.
+    """
+
+    def __init__(self, number: int, device: torch.device) -> None:
+        self.number, self.device, self.done = number, device, 0
+        self.rates: list[float] = []
+        # A tensor of all steps: scalars of each step would lie between large tensors, and keep freed memory in pieces.
+        self.figures: dict[str, Tensor] = {}
+
+    def add(self, figures: Mapping[str, Tensor]) -> None:
+        """Keep the figures of the next step."""
+        for key, value in figures.items():
+            if key not in self.figures:
+                self.figures[key] = torch.zeros(self.number, dtype=torch.float32, device=self.device)
+            self.figures[key][self.done] = value
+        self.done += 1
+
+    def means(self) -> dict[str, float]:
+        """Return the means of the figures, after the last step."""
+        return {key: float(values.mean()) for key, values in self.figures.items()}
+
+    @contextlib.contextmanager
+    def refusing_divergence(self, module: nn.Module, epoch: int, advice: str) -> Iterator[None]:
+        """Raise DivergenceError if the steps of an epoch, and the validation after it, leave the finite numbers or explode.
+
+        Args:
+            module: in training; its parameters must be finite.
+            epoch: its number, from 1.
+            advice: end of the message, which says what to do and which state is saved.
+        """
+        failure = None
+        try:
+            yield
+        except _FAILURES as error:
+            failure = error
+        # The gradient of a finite loss need not be finite.
+        not_finite = [name for name, weights in module.named_parameters() if not bool(weights.isfinite().all())]
+        numerical = isinstance(failure, (FloatingPointError, torch.linalg.LinAlgError))
+        exploded = failure is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in module.parameters())
+        losses = self.figures["loss"][: self.done].tolist() if self.figures else []
+        bad = [step for step, loss in enumerate(losses) if not abs(loss) <= EXPLODED]
+        if bad or not_finite or numerical or exploded:
+            at = bad[0] if bad else len(self.rates) - 1
+            loss = losses[at] if at < len(losses) else math.nan
+            found = "" if bad or at == len(losses) else " but what the weights give is not finite"
+            if not_finite:
+                found = f" and weights are not finite, {not_finite[0]} first"
+            raise DivergenceError(
+                f"training diverged in epoch {epoch}: at step {at + 1} of {self.number} the loss is {loss:.3g}{found}, "
+                f"the learning rate {self.rates[at]:.3g}; {advice}"
+            ) from failure
+        if failure is not None:
+            raise failure
 
 
 class _Training:
@@ -167,25 +275,21 @@ class _Training:
             optimiser.step()
             scheduler.step()
 
-    def advice(self) -> tuple[str, str]:
-        """Return what to do about divergence, in words: of the loss, and of weights whose losses are finite."""
-        block, saved = "", ""
-        if self.checkpoint is not None:
-            block, saved = "training.", f". The last good state {self.checkpoint.where()}"
-        lower = f"lower {block}learning_rate"  # as config.yaml or an estimator names it
-        # Kernels of bfloat16 have left weights alone wrong before (`encoders._fitting`); a rate would move the losses, too.
-        mend = f"set {block}precision to float32" if self.rounded else lower
-        return lower + saved, mend + saved
+    def advice(self) -> str:
+        """Return what to do about divergence, in words."""
+        block = "" if self.checkpoint is None else "training."  # as an estimator or config.yaml names it
+        # Kernels of bfloat16 have left weights alone wrong before (`encoders._fitting`).
+        mend = f", or set {block}precision to float32" if self.rounded else ""
+        saved = "" if self.checkpoint is None else f". The last good state {self.checkpoint.where()}"
+        return f"lower {block}learning_rate{mend}{saved}"
 
-    def keep(self, row: Epoch, steps: Steps) -> None:
-        """Add the row of an epoch to the history, log it, and save the state after it."""
-        finished = time.perf_counter()
+    def keep(self, row: Epoch, seconds: float) -> None:
+        """Add the row of an epoch to the history, log it, and save the state after it; `seconds` is the time of its steps."""
         self.history.append(row)
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "epoch")
-        logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, finished - steps.began)
+        logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, seconds)
         if self.checkpoint is not None:
-            self.checkpoint.times["epoch_seconds"].append(round(steps.ended - steps.began, 4))
-            self.checkpoint.times["validation_seconds"].append(round(finished - steps.ended, 4))
+            self.checkpoint.epoch_seconds.append(round(seconds, 4))
             state = {
                 "states": [part.state_dict() for part in self._stateful],
                 "generator": self.generator.get_state(),

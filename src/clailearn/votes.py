@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from clailearn.inference import Rule, predict_labels
+from clailearn.inference import Rule
 from clailearn.kernels import Kernel
 
 
@@ -54,13 +56,34 @@ class References(NamedTuple):
     population: Tensor
     files: Sequence[str] = ()
 
+    def with_others(self, z: Tensor, y: Tensor, item: Tensor) -> "References":
+        """Return these references and others, each of which stands for itself."""
+        y = y.to(self.y.device)
+        population = self.population + torch.bincount(y, minlength=len(self.population))
+        return References(
+            torch.cat([self.z, z], dim=1), torch.cat([self.y, y]), torch.cat([self.item, item]), population
+        )
+
+    def only(self, kept: Tensor) -> "References":
+        """Return those at the rows that `kept` (R,) says; of the members of a class, one a reference leaves with the others."""
+        kept = kept.to(self.y.device)
+        population = self.population - torch.bincount(self.y[~kept], minlength=len(self.population))
+        return References(self.z[:, kept], self.y[kept], self.item[kept.to(self.item.device)], population)
+
+    def renumbered(self, numbers: Tensor, classes: int) -> "References":
+        """Return them with the numbers (C,) for their classes, 0 to `classes` - 1; -1 for a class that has none of them."""
+        numbers = numbers.to(self.y.device)
+        population = self.population.new_zeros(classes)
+        population[numbers[numbers >= 0]] = self.population[numbers >= 0]
+        return self._replace(y=numbers[self.y], population=population)
+
 
 @torch.no_grad()
 def strongest_votes(
     kernel: Kernel,
     views: Sequence[Tensor],
     references: References,
-    f: Tensor,
+    scores: NDArray[np.float64],
     classes: Sequence[Any],
     rule: Rule,
     k: int,
@@ -69,12 +92,12 @@ def strongest_votes(
 
     Args:
         views: embeddings (K, P, L) of the inputs; of several views of them, the mean similarity counts.
-        f: of the inputs by the rule, as `clailearn.inference.decide` gives it, (C, P), or (1, P) for two classes.
+        scores: of the inputs by the rule, (P, C), the largest for the predicted class.
         classes: the names of the classes (C,).
     """
     z_reference, y, item, population, files = references
     weights = (population.to(z_reference.dtype) / torch.bincount(y, minlength=len(population)) / population.sum())[y]
-    for row, label in enumerate(predict_labels(f).tolist()):
+    for row, label in enumerate(scores.argmax(1).tolist()):
         condition = label if len(z_reference) > 1 else 0
         logs = [kernel.log_parzen(z[condition, row : row + 1], z_reference[condition])[0] for z in views]
         log_parzen = torch.stack(logs).logsumexp(0) - math.log(len(logs))
@@ -88,8 +111,7 @@ def strongest_votes(
             ]
             for side in (y == label, y != label)
         ]
-        score = f[label, row] if len(f) > 1 else f[0, row].abs()
-        yield Votes(classes[label], float(score), *sides)
+        yield Votes(classes[label], float(scores[row, label]), *sides)
 
 
 def _votes(rule: Rule, own: Tensor, weights: Tensor, log_parzen: Tensor) -> Tensor:

@@ -7,31 +7,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor
 
 import clailearn
+from clailearn.errors import InputError
 from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, some_damaged
 from support.hostile import attack
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
-    "embedding_size": SIZE, "kernel": {"metric": "full"}, "mirror": False, "precision": "float32",
+    "embedding_size": SIZE, "kernel": {"name": "gaussian", "metric": "full"}, "conditioning": "class", "rule": "printed",
+    "precision": "float32",
     "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0},
 }  # fmt: skip
 RECORD: dict[str, Any] = {
-    "format": 1, "run": "trees/clai-m/seed0", "model": "clai-m", "settings": SETTINGS, "population": [2, 1, 1],
-    "data": {"dataset": "trees", "title": "Trees", "licence": "CC0-1.0", "kind": "features", "classes": CLASSES},
-    "input": {"shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0]},
-    "calibration": {"temperature": 1.0}, "metrics": {}, "record": {},
+    "format": 2, "classes": CLASSES, "settings": SETTINGS, "population": [2, 1, 1], "calibration": {"temperature": 1.0},
+    "input": {
+        "kind": "features", "shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0],
+        "mirror": False, "variables": [],
+    },
+    "run": "trees/clai-m/seed0", "model": "clai-m", "metrics": {}, "record": {},
+    "data": {"dataset": "trees", "title": "Trees", "licence": "CC0-1.0"},
 }  # fmt: skip
 ODD = st.sampled_from(
     (
         None, True, -1, 0, 1, 2, 7, 4096, 4097, 2**31, 2**63, 10**30, -1e30, 1e-300, 1e31, "", [], {}, [[]], [0], [1, 1],
-        [2**40] * 3, ["a"] * 2, ["a", "b", "c", "d"], [-1, 1, 2], [16] * 8, [16] * 9, [1.5] * 2, [65536] * 3, "hours", "gru",
+        [2**40] * 3, ["a"] * 2, ["a", "b", "c", "d"], [-1, 1, 2], [16] * 8, [16] * 9, [1.5] * 2, [65536] * 3, "gru",
         "convnet", "resnet2d", "resnet1d", "clai-c", "cross-entropy", "gp", "images", "signals", "recordings", "identity",
         "full", "bfloat16", *NUMBERS, *TEXTS,
     )
@@ -105,7 +111,7 @@ def text(record: Mapping[str, Any], content: bytes) -> bytes:
 def use(folder: Path) -> None:
     """Load the model; one that takes rows of two features must classify one."""
     model = clailearn.load(folder)
-    if model.record["data"]["kind"] == "features" and model.record["input"]["shape"] == [INPUTS]:
+    if model.inputs.kind == "features" and list(model.inputs.shape) == [INPUTS]:
         x = np.zeros((1, INPUTS))
         assert model.predict(x)[0] in model.classes
         probabilities = model.probabilities(x)
@@ -125,3 +131,12 @@ def altered(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]
 def test_published_models(tmp_path: Path) -> None:
     whole = files()
     attack(tmp_path, altered(whole), use, valid=whole, named=("model.json", "model.safetensors"), cases=1000)
+
+
+@pytest.mark.parametrize(("key", "value"), [("calibration", {}), ("classes", [float("nan"), 1.5, 2.5])])
+def test_an_entry_that_would_change_results_without_a_word_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    content = files()["model.safetensors"]
+    (tmp_path / "model.safetensors").write_bytes(content)
+    (tmp_path / "model.json").write_bytes(text({**RECORD, key: value}, content))
+    with pytest.raises(InputError, match=key):
+        clailearn.load(tmp_path)

@@ -7,16 +7,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from replication.report.captions import csv_text, sidecar
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
-from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.figures.render import save
+from replication.report.tables.paper import readme_results
 from replication.report.tables.render import render
-from replication.runs.outputs import CLAIMS, FIGURES, TABLES
-from replication.runs.record import RUNS, digest, records_of
+from replication.report.texts import csv_text, replace_block, sidecar
+from replication.runs.outputs import declared
+from replication.runs.registry import CLAIMS, FIGURES, TABLES
+from replication.runs.run import RUNS, digest, records_of
 from support.published import EXPECTED, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
@@ -44,9 +45,9 @@ def assert_tracked(name: str, made: Mapping[str, str | bytes]) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
     sources = sources_for(name)
-    table = render(name, sources, caption(name))
+    table = render(name, declared(name), sources, caption(name))
     further = sidecar(table.caption, sources.evidence, table.runs)
-    assert_tracked(name, {".tex": table.tex, ".csv": csv_text(table.frame), ".json": further})
+    assert_tracked(name, {".tex": table.tex, ".md": table.md, ".csv": csv_text(table.frame), ".json": further})
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -104,9 +105,8 @@ def test_readme_shows_the_published_results() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     verdicts = lines(tracked_claims(), "paper_figures/claims")
     assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
-    assert readme == replace_block(readme, "results", readme_results(Evidence.found(PUBLISHED, EXPECTED), PRINTED)), (
-        "likewise"
-    )
+    results = readme_results(Evidence.found(PUBLISHED, EXPECTED), PRINTED)
+    assert readme == replace_block(readme, "results", results), "likewise"
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:

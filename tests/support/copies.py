@@ -73,6 +73,6 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
         content = file.read_bytes()
         if file.name == "history.csv":
             history = pd.read_csv(file, dtype=str)
-            content = history.drop(columns=["seconds", "validation_seconds"], errors="ignore").to_csv().encode()
+            content = history.drop(columns="seconds", errors="ignore").to_csv().encode()
         kept[str(file.relative_to(tree.path))] = content
     return kept

@@ -25,10 +25,9 @@ import replication.models.network_classifiers  # noqa: F401
 from clailearn.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared
 from replication.models.base import create
-from replication.models.batches import NO_AUGMENTATION
+from replication.models.items import NO_AUGMENTATION
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
+from replication.runs.run import RunId, use_threads
 from support.repository import REAL
 
 CPU = torch.device("cpu")
@@ -79,7 +78,7 @@ def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Chec
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
     fitted: Any = create(model)
-    history = fitted.fit(run, run.splits, checkpoint)
+    history = fitted.fit(run, checkpoint)
     return fitted.module.state_dict(), pd.DataFrame(history)
 
 

@@ -8,13 +8,9 @@ import pandas as pd
 from scipy.special import expit
 
 from clailearn.calibration import scaled_softmax
-from replication.experiments.predictions import Samples, fold_of, save_predictions, save_samples
-from replication.metrics.bootstrap import Predictions
-from replication.metrics.comparisons import compare_models
-from replication.report.verify import measure
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
+from replication.experiments.predictions import Samples, measure_predictions, save_predictions, save_samples
+from replication.metrics.bootstrap import Calibration, Predictions, compare_models
+from replication.runs.run import COLUMNS, RunId, gather
 
 TEMPERATURE = 0.4
 
@@ -27,7 +23,8 @@ def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[Run
     for seed in range(seeds):
         score = (rng.normal(size=(len(y), 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
         parts = (score, scaled_softmax(score, 1), scaled_softmax(score, TEMPERATURE))
-        runs[RunId("pathmnist", model, seed)] = Predictions(*(part.astype(np.float32) for part in parts))
+        single = [part.astype(np.float32) for part in parts]
+        runs[RunId("pathmnist", model, seed)] = Predictions(*single, calibration=Calibration(TEMPERATURE))
     return Samples(y, np.arange(len(y))), runs
 
 
@@ -41,8 +38,10 @@ def recordings() -> tuple[Samples, dict[RunId, Predictions]]:
     for number in (0, 1):
         rows = fold == number
         score = (2 * y - 3 + rng.normal(size=stays)[stay] + 0.3 * rng.normal(size=len(y))).astype(np.float32)[rows]
-        calibrated = expit(0.8 * score - 0.5).astype(np.float32)
-        runs[RunId("challenge2019", "clai-m", 0, number)] = Predictions(score, expit(score), calibrated, score > -0.7)
+        fitted = Calibration(slope=0.8, intercept=-0.5)
+        calibrated = expit(fitted.slope * score + fitted.intercept).astype(np.float32)
+        parts = (score, expit(score), calibrated, score > -0.7, fitted)
+        runs[RunId("challenge2019", "clai-m", 0, number)] = Predictions(*parts)
     return Samples(y, stay, stay, fold), runs
 
 
@@ -59,10 +58,10 @@ def write_predicted_evidence(root: Path) -> Path:
     for model in ("clai-m", "cross-entropy"):
         samples, runs = multiclass(model, seeds=3)
         save_samples(folder / "samples.parquet", samples)
-        save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, TEMPERATURE))
+        save_predictions(folder / f"predictions_{model}.parquet", runs)
         both[model] = {run.seed: part for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure(fold_of(samples, None, None), part, recordings=False) | {"temperature": TEMPERATURE}
+            metrics = measure_predictions(samples.y, part, None, recordings=False) | {"temperature": TEMPERATURE}
             reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
             rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
             tables[str(run)] = pd.DataFrame(rows)

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
-from replication.runs.outputs import CLAIMS, DESCRIPTION, descriptions, evidence_behind, files_of
-from replication.runs.record import RUNS
+from replication.runs.outputs import declared, descriptions, evidence_behind
+from replication.runs.registry import CLAIMS
+from replication.runs.run import DESCRIPTION, RUNS
 from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
 
 EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)
@@ -57,11 +57,11 @@ def describe(root: Path, name: str, **changes: Any) -> None:
 def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
     """Return the evidence below `root` that a table, a figure or the page of claims shows; of a user's own, of one dataset."""
     behind = ["pathmnist"] if output.startswith("own/") else evidence_behind(output, REAL)
-    shown = {*files_of(output), DESCRIPTION}
+    shown = {*declared(output)["files"], DESCRIPTION}
     files = [str(path) for path in root.glob("*/evidence/*") if path.name in shown]
     return Evidence.of_files(root, descriptions(behind, REAL), files)
 
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
     """Return what a table is made of, with the evidence below `root`."""
-    return Sources(evidence_for(table, root), PRINTED, read_values(CONFIG / "reported_values.csv"), REAL)
+    return Sources(evidence_for(table, root), PRINTED, pd.read_csv(CONFIG / "reported_values.csv"), REAL)

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from replication.report.printed_values import read_values
+import pandas as pd
+
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -12,7 +13,7 @@ REAL: dict[str, Any] = load_settings(REPOSITORY)
 MINI: dict[str, Any] = load_settings(REPOSITORY, mini=True)
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
-PRINTED = read_values(CONFIG / "printed_values.csv")
+PRINTED = pd.read_csv(CONFIG / "printed_values.csv")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -16,36 +16,31 @@ from sklearn.metrics import roc_auc_score
 
 from clailearn.errors import DivergenceError, InputError
 from replication.models.base import create
-from replication.models.batches import Recordings, Splits
 from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess
-from replication.models.row_classifiers import Constant, GradientBoosting, LogisticRegression, class_sample
+from replication.models.items import Recordings, Splits
+from replication.models.row_classifiers import (
+    Constant,
+    GradientBoosting,
+    LogisticRegression,
+    StudentTMixture,
+    class_sample,
+    fit_student_t_mixture,
+)
 from replication.models.run import training_settings
-from replication.models.student_t_mixture import StudentTMixture, fit_student_t_mixture
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.training import SETTINGS
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 MIXTURE: dict[str, Any] = {
-    "components": 2,
-    "degrees_of_freedom": 4.0,
-    "variance": 0.999,
-    "regularisation": 1e-4,
-    "samples_per_class": 5000,
-    "iterations": 500,
-    "tolerance": 1e-5,
-    "seed": 0,
-}
+    "components": 2, "degrees_of_freedom": 4.0, "variance": 0.999, "regularisation": 1e-4,
+    "samples_per_class": 5000, "iterations": 500, "tolerance": 1e-5, "seed": 0,
+}  # fmt: skip
 TRAINING = {key: value for key, value in asdict(SETTINGS).items() if key not in ("target", "seed")}
 TRAINING |= {"epochs": 30, "learning_rate": 0.02}
 PROCESS: dict[str, Any] = {
-    "inducing_points": 32,
-    "epochs": 20,
-    "batch_size": 128,
-    "learning_rate": 0.05,
-    "samples_per_class": 5000,
-    "seed": 0,
-}
+    "inducing_points": 32, "epochs": 20, "batch_size": 128, "learning_rate": 0.05, "samples_per_class": 5000, "seed": 0,
+}  # fmt: skip
 
 
 def two_clouds(n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -205,19 +200,13 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
     splits = Splits(items(300), items(100), items(200))
     config = {
         "training": TRAINING | {"samples_per_class": 15}, "embedding_size": 4, "baselines": {"gp": {"inducing_points": 16}},
-        "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
+        "encoder": {"trunk": "gru", "width": 16, "layers": 2, "dropout": 0.0},
     }  # fmt: skip
     training = training_settings(config, conditions=1, seed=0)
-    run: Any = SimpleNamespace(
-        splits=splits,
-        settings=config,
-        training=training,
-        inputs=2,
-        device=torch.device("cpu"),
-        id=RunId("stays", "dkgp", 0),
-    )
+    run: Any = SimpleNamespace(splits=splits, settings=config, training=training, inputs=2)
+    run.device, run.id = torch.device("cpu"), RunId("stays", "dkgp", 0)
     model = DeepKernelGP()
-    history = model.fit(run, splits, None)
+    history = model.fit(run, None)
     scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)
     assert (sd > 0).all()
     assert roc_auc_score(splits.test.labels, scores) > 0.75, "a straight line reaches about 0.5"

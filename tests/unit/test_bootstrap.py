@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from replication.metrics.bootstrap import Fold, Predictions, Ranked, bca_limits, patient_intervals
-from replication.metrics.challenge_utility import hourly_utility, utility_score
+from replication.metrics.bootstrap import Fold, Predictions, Ranked, patient_intervals
+from replication.metrics.hourly import hourly_utility, utility_score
+from replication.metrics.intervals import bca_limits
 
 
 def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from replication.metrics.challenge_utility import choose_alarm_threshold, hourly_utility, utility_score
+from replication.metrics.hourly import choose_alarm_threshold, hourly_utility, utility_score
 
 # One septic stay of 24 hours whose labels begin at hour 12, so that its onset is hour 18, and a stay without sepsis.
 SEPTIC = np.r_[np.zeros(12), np.ones(12)].astype(np.int64)

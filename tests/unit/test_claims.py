@@ -3,6 +3,7 @@
 Controls stand beside the verdicts, say so where they were not run, and decide nothing.
 """
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,18 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.metrics.passes import trunk_passes
-from replication.report.claims.finding import Estimate, Finding
+from replication.metrics.intervals import Interval, minus_printed
+from replication.report.claims.computed import CIFAR10_GROUPS, grouping_p, passes_as_printed
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.judge import find, judge
-from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
-from replication.report.claims.training import lead
-from replication.report.evidence import Evidence, _read_csv, _read_records, by_setting
-from replication.report.statistics import Interval
-from replication.runs.columns import COLUMNS
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.report.claims.judge import Finding, find, judge, record
+from replication.report.claims.numbers import compared
+from replication.report.claims.readings import PAIR, Material, Reading
+from replication.report.evidence import Evidence, _read_csv, _read_records
+from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.run import COLUMNS
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
-from support.repository import PRINTED
+from support.repository import PRINTED, PUBLISHED, REPOSITORY
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 DEPENDS, UNTESTED = Outcome.DEPENDS, Outcome.NOT_TESTABLE
@@ -32,7 +32,7 @@ def finding_on(root: Path, number: str) -> Finding:
     """Return what a claim's judge finds in the evidence below `root`, which may have changed since it was last read."""
     _read_csv.cache_clear()
     _read_records.cache_clear()
-    return find(number, Evidence.found(root, EXPECTED), PRINTED)
+    return find(number, Material(Evidence.found(root, EXPECTED), PRINTED))
 
 
 def outcome(root: Path, number: str) -> Outcome:
@@ -53,16 +53,25 @@ def put(root: Path, name: str, file: str, levels: Mapping[str, float], column: s
     (root / name / "evidence" / "comparisons.csv").unlink(missing_ok=True)
 
 
-def controls(finding: Finding, words: str = "") -> list[Estimate]:
-    return [e for e in finding.estimates if e.role == "control" and words in f"{e.model} {e.quantity}"]
+def controls(finding: Finding, words: str = "") -> pd.DataFrame:
+    of_role = finding.numbers[finding.numbers["role"] == "control"]
+    return of_role[(of_role["model"] + " " + of_role["quantity"]).str.contains(words, regex=False)]
+
+
+def with_option(finding: Finding, *options: str) -> pd.DataFrame:
+    return finding.numbers[finding.numbers["option"].isin(options)]
 
 
 def test_kernels_of_equal_settings_are_paired_by_seed_with_clai_c_alone(tmp_path: Path) -> None:
     """The studies of the other target hold runs of CLaI-M under the same name, with other settings."""
     root = copy_evidence(tmp_path, "same-settings-bands", "sleepedf-bands", "product-bands")
-    equal = [estimate for estimate in finding_on(root, "1").estimates if estimate.option == "same settings"]
-    assert [estimate.value.n for estimate in equal] == [3, 3]
-    assert [f"{100 * estimate.value.mean:.2f}" for estimate in equal] == ["0.42", "0.02"]
+    equal = with_option(finding_on(root, "1"), "same settings")
+    assert [value.n for value in equal["value"]] == [3, 3]
+    assert [f"{100 * value.mean:.2f}" for value in equal["value"]] == ["0.42", "0.02"]
+    assert list(equal["arms"]) == [
+        ["same-settings-bands/full_zero", "sleepedf-bands/clai-c"],
+        ["same-settings-bands/full_product", "product-bands/cosine_product"],
+    ]
 
 
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
@@ -77,9 +86,7 @@ def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("number", "metric", "better"), [("1", "accuracy", 0.52), ("2", "ece", 0.48)])
-def test_the_difference_of_the_kernels_decides_where_there_are_three_seeds(
-    tmp_path: Path, number: str, metric: str, better: float
-) -> None:
+def test_the_kernels_are_compared_given_three_seeds(tmp_path: Path, number: str, metric: str, better: float) -> None:
     root = copy_evidence(tmp_path, "cifar10")
     for level, verdict in ((better, REPRODUCED), (1 - better, NOT)):
         put(root, "cifar10", "metrics.csv", {"clai-m": level, "clai-c": 0.5}, metric=metric)
@@ -87,7 +94,7 @@ def test_the_difference_of_the_kernels_decides_where_there_are_three_seeds(
     change(root, "cifar10", "metrics.csv", lambda metrics: metrics[metrics["seed"] == 0])
     finding = finding_on(root, number)
     assert finding.outcome == UNTESTED
-    assert any("three seeds" in need for need in finding.missing)
+    assert any("three seeds" in need for need in finding.needs)
 
 
 def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
@@ -101,6 +108,7 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
         assert (claim["outcome"], claim["qualifier"]) == (verdict, "where tested")
     names = {target: CLAIM_TEXTS["targets"][target]["name"] for target in ("zero", "product")}
     assert claim["readings"] == {names["zero"]: NOT, names["product"]: REPRODUCED}
+    assert [one["outcome"] for one in claim["estimates"] if one["decides"]] == [NOT, REPRODUCED]
 
 
 def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(tmp_path: Path) -> None:
@@ -109,10 +117,10 @@ def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(tmp_pa
     for level, verdict in ((0.5, NOT), (0.7, REPRODUCED)):
         put(root, "ablation", "metrics.csv", {"full_zero": level, "identity_zero": 0.6}, metric="accuracy")
         finding = finding_on(root, "1")
-        (control, *_) = controls(finding, "full M")
-        assert (control.outcome, control.target, finding.outcome) == (verdict, "zero", before)
+        control = controls(finding, "CLaI-M").iloc[0]
+        assert (control["outcome"], control["target"], finding.outcome) == (verdict, "zero", before)
     shutil.rmtree(root / "ablation")
-    assert finding_on(root, "1").not_controlled
+    assert record(finding_on(root, "1"))["not_controlled"]
 
 
 @pytest.mark.parametrize(("number", "column", "lower"), [("3a", "loss", True), ("3b", "validation_accuracy", False)])
@@ -123,33 +131,36 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
     finding = finding_on(root, number)
     assert finding.outcome == UNTESTED, "16 epochs are an option of ours"
     if number == "3b":
-        assert {estimate.key for estimate in finding.estimates} == {"cifar10"}
-        assert (
-            "PathMNIST: runs of both kernels with one batch size, so that an epoch has as many steps" in finding.missing
-        )
+        assert set(finding.numbers["name"]) == {"cifar10"}
+        assert any("PathMNIST: runs of both kernels with one batch size" in need for need in finding.needs)
     copy_evidence(root, "epochs-120")
     change(root, "epochs-120", "history.csv", lambda history: history[history["cell"].str.endswith("_zero")])
     for level, verdict in ((0.4, REPRODUCED), (0.6, NOT)):
         levels = {"full_zero": level if lower else 1 - level, "cosine_zero": 0.5}
         put(root, "epochs-120", "history.csv", levels, column)
+        full = {"full_zero": levels["full_zero"] * 1.001}  # so that a ratio varies between seeds
+        put(root, "epochs-120", "history.csv", full, column, seed=1)
         finding = finding_on(root, number)
         assert (finding.outcome, finding.untested) == (verdict, ["product"])
 
 
-def test_the_lead_is_the_mean_over_the_epochs_of_both_curves() -> None:
+def test_the_lead_is_the_mean_over_the_epochs_of_both_curves(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path, "cifar10")
     rows = [("a", 0, 1, 0.2), ("a", 0, 2, 0.6), ("b", 0, 1, 0.1), ("b", 0, 2, 0.4), ("b", 0, 3, 0.9)]
     history = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "validation_accuracy"])
-    assert lead(history, "a", "b").tolist() == pytest.approx([0.15])
-    assert lead(history, "a", "c").empty
+    history.reindex(columns=COLUMNS["history.csv"]).to_csv(root / "cifar10/evidence/history.csv", index=False)
+    reading = Reading("", {arm: f"cifar10/{arm}" for arm in "abc"})
+    material = Material(Evidence.found(root, EXPECTED), PRINTED)
+    _read_csv.cache_clear()
+    (lead, _), (none, _) = (compared(material, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
+    assert (list(lead), len(none)) == (pytest.approx([0.15]), 0)
 
 
 @pytest.mark.parametrize(
     ("accuracy", "roc_auc", "verdict"),
-    [(0.8046, 0.9386, REPRODUCED), (0.8046, 0.9786, Outcome.EXCEEDED), (0.7846, 0.9786, NOT)],
+    [(0.8046, 0.9386, REPRODUCED), (0.8046, 0.9786, Outcome.REACHED), (0.7846, 0.9786, NOT)],
 )
-def test_table1_is_reproduced_at_the_printed_values_and_exceeded_above_them(
-    tmp_path: Path, accuracy: float, roc_auc: float, verdict: Outcome
-) -> None:
+def test_table1_is_reproduced_or_reached(tmp_path: Path, accuracy: float, roc_auc: float, verdict: Outcome) -> None:
     root = copy_evidence(tmp_path, "cifar10")
     for metric, value in (("accuracy", accuracy), ("roc_auc", roc_auc)):  # one model is enough
         put(root, "cifar10", "metrics.csv", {"clai-m": value, "clai-c": value - 0.1}, metric=metric)
@@ -167,8 +178,8 @@ def test_differences_count_test_samples_where_predictions_were_kept(tmp_path: Pa
     root = copy_evidence(tmp_path, "cifar10")
     for low, verdict in ((0.015, REPRODUCED), (-0.02, OPEN)):
         change(root, "cifar10", "comparisons.csv", lambda frame, low=low: frame.assign(value=0.02, low=low, high=0.05))
-        (judged,) = finding_on(root, "1").tests
-        assert (judged.outcome, judged.value.samples) == (verdict, 10000)
+        judged = finding_on(root, "1").tests.squeeze()
+        assert (judged["outcome"], judged["value"].samples) == (verdict, 10000)
 
 
 def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
@@ -178,7 +189,7 @@ def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
         finding = finding_on(root, "16")
         assert (finding.outcome, finding.qualifier) == (verdict, "on a substitute")
     without_models(root, ["clai-c"])
-    assert any("runs of CLaI-C" in need for need in finding_on(root, "16").missing)
+    assert any("runs of CLaI-C" in need for need in finding_on(root, "16").needs)
 
 
 def test_grouping_p_is_exact() -> None:
@@ -190,7 +201,7 @@ def test_grouping_p_is_exact() -> None:
     assert grouping_p(np.zeros((10, 10)), CIFAR10_GROUPS["vehicles"]) == 1.0
 
 
-def test_each_group_must_lie_together_in_every_seed_and_not_in_other_embeddings(tmp_path: Path) -> None:
+def test_each_group_must_lie_together_in_the_mean_over_seeds_and_not_in_other_embeddings(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path, "cifar10")
 
     def together(frame: pd.DataFrame, animals: tuple[int, ...], seeds: list[int]) -> pd.DataFrame:
@@ -204,9 +215,9 @@ def test_each_group_must_lie_together_in_every_seed_and_not_in_other_embeddings(
     finding = finding_on(root, "12")
     others = {"vehicles": NOT, "blue backgrounds": NOT}
     assert (finding.outcome, finding.parts) == (Outcome.IN_PART, {"four-legged animals": REPRODUCED} | others)
-    of_inputs = {control.part: control.outcome for control in controls(finding, "Inputs")}
+    of_inputs = controls(finding, "Inputs").set_index("part")["outcome"].to_dict()
     assert of_inputs == {"four-legged animals": NOT, "vehicles": REPRODUCED, "blue backgrounds": REPRODUCED}
-    change(root, "cifar10", "similarity.csv", lambda frame: together(frame, (3, 4, 6, 7), [1]))
+    change(root, "cifar10", "similarity.csv", lambda frame: together(frame, (3, 4, 6, 7), [0, 1, 2, 3, 4]))
     assert outcome(root, "12") == NOT
 
 
@@ -238,9 +249,7 @@ def mimic(tmp_path: Path) -> Path:
         ("8", "ece", {"clai-m": 0.4, "clai-c": 0.4}),
     ],
 )
-def test_verdicts_on_sepsis_flip_with_the_metrics(
-    mimic: Path, number: str, metric: str, levels: dict[str, float]
-) -> None:
+def test_verdicts_on_sepsis_flip_with_metrics(mimic: Path, number: str, metric: str, levels: dict[str, float]) -> None:
     assert outcome(mimic, number) == REPRODUCED
     put(mimic, "mimic-iv", "metrics.csv", levels, metric=metric)
     assert outcome(mimic, number) == NOT
@@ -251,13 +260,58 @@ def test_the_mixture_must_be_beaten_in_ranking_and_in_calibration_by_one_model(m
     assert outcome(mimic, "7") == REPRODUCED, "by the other kernel"
     put(mimic, "mimic-iv", "metrics.csv", {"clai-c": 0.6}, metric="f1_validation")
     finding = finding_on(mimic, "7")
-    assert (finding.outcome, finding.parts) == (NOT, {"ranking": REPRODUCED, "calibration": REPRODUCED})
+    assert (finding.outcome, finding.parts) == (NOT, {"ranking": NOT, "calibration": REPRODUCED})
+
+
+def test_an_arm_that_did_not_learn_has_no_say(mimic: Path) -> None:
+    put(mimic, "mimic-iv", "metrics.csv", {"clai-m": 0.54}, metric="auroc")
+    finding = finding_on(mimic, "6")
+    assert (finding.outcome, set(finding.tests["outcome"])) == (UNTESTED, {Outcome.NO_SAY})
+    assert finding.tests["reason"].str.contains("`mimic-iv/clai-m` did not learn: test AUROC 0.540").all()
+    assert finding_on(mimic, "7").qualifier == "with CLaI-C"
+
+
+def test_a_mixture_counts_beside_the_runs_alone_that_embed_for_it(mimic: Path) -> None:
+    finding = finding_on(mimic, "7")
+    of_m = finding.tests[finding.tests["model"] == "CLaI-M"]
+    assert set(of_m["outcome"]) == {Outcome.NO_SAY}
+    assert all(embedded == ["mimic-iv/clai-c"] for embedded in of_m["embeddings_of"])
+    assert finding.outcome == REPRODUCED
+    assert finding_on(mimic, "5").qualifier == "without the mixture"
+
+
+def test_no_verdict_rests_on_what_did_not_learn_or_is_of_no_algorithm() -> None:
+    """In claims.json, by the published evidence itself: arms learned, embeddings are theirs, the paper has an algorithm."""
+    claims = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text())["claims"]
+    tests = [one for claim in claims for one in claim["estimates"] if one["role"] == "test"]
+    judged = [one for one in tests if one["outcome"] != Outcome.NO_SAY]
+    assert judged
+    assert len(judged) < len(tests), "some arms of the published evidence did not learn"
+    for one in judged:
+        assert one["algorithm"], one["quantity"]
+        for arm in one["arms"]:
+            name, cell = arm.split("/")
+            assert cell != "student-t-mixture" or f"{name}/clai-c" in one["arms"], "the mixture is fitted on CLaI-C"
+            if name != "benchmark":
+                reached, least = how_far(PUBLISHED / name / "evidence", cell)
+                assert np.isnan(reached) or reached >= least, arm
+
+
+def how_far(evidence: Path, cell: str) -> tuple[float, float]:
+    """Return what the runs of a cell reach in the mean, and what a cell that learned does; NaN for a traced training alone."""
+    metrics = pd.read_csv(evidence / "metrics.csv").query("cell == @cell and rule in ('printed', '')")
+    areas = metrics.query("metric == 'auroc' and shares == 'population'")["value"]
+    if len(areas):
+        return float(areas.mean()), 0.55
+    history = pd.read_csv(evidence / "history.csv").query("cell == @cell")
+    classes = len(json.loads((evidence / "dataset.json").read_text())["classes"])
+    return float(history.groupby("seed")["validation_accuracy"].max().mean()), 2 / classes
 
 
 def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(mimic: Path) -> None:
     put(mimic, "mimic-iv", "metrics.csv", {"constant": 0.01}, metric="ece")
     finding = finding_on(mimic, "5")
-    assert ([control.outcome for control in controls(finding)], finding.outcome) == ([NOT], REPRODUCED)
+    assert (list(controls(finding)["outcome"]), finding.outcome) == ([NOT], REPRODUCED)
 
 
 def test_signals_must_converge_and_be_smooth_and_their_likeness_is_not_measured(mimic: Path) -> None:
@@ -277,37 +331,45 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
     study, cohort = "printed-loss-septic", "challenge2019-septic"
     copy_evidence(root, study, cohort)
     put(root, study, "metrics.csv", {"full_unweighted": 0.1, "cosine_unweighted": 0.2}, metric="ece")
+    for name, cells in ((study, ("full_unweighted", "cosine_unweighted")), ("challenge2019", PAIR), (cohort, PAIR)):
+        put(root, name, "metrics.csv", dict.fromkeys(cells, 0.6), metric="auroc")
     for name in (cohort, "challenge2019"):
         put(root, name, "metrics.csv", {"student-t-mixture": 0.3, "clai-m": 0.9, "clai-c": 0.2}, metric="ece")
     finding = finding_on(root, "5")
-    assert (finding.outcome, finding.qualifier) == (REPRODUCED, "on a substitute")
-    assert {e.outcome for e in finding.estimates if e.option in ("whole cohort", "balanced loss")} == {NOT}
+    assert (finding.outcome, finding.qualifier) == (REPRODUCED, "on a substitute, without the mixture")
+    assert set(with_option(finding, "whole cohort", "balanced loss")["outcome"]) == {NOT, Outcome.NO_SAY}
     for shares, verdict in (("equal", REPRODUCED), ("population", NOT)):  # equal shares are an option of ours
         put(root, study, "metrics.csv", {"full_unweighted": 0.4}, metric="ece", shares=shares)
         assert outcome(root, "5") == verdict
     copy_evidence(root, "recording-batches")
     cells = {"full_rate-quarter": 0.1, "cosine_rate-tuned_sixteen-epochs": 0.2}
     put(root, "recording-batches", "metrics.csv", cells, metric="ece")
+    put(root, "recording-batches", "metrics.csv", dict.fromkeys(cells, 0.6), metric="auroc")
     finding = finding_on(root, "5")
-    assert finding.outcome == REPRODUCED, "a recording as a batch decides where it was run"
-    assert {e.outcome for e in finding.estimates if e.option == "many recordings"} == {NOT}
+    assert finding.outcome == REPRODUCED, "a recording as a batch decides where it was run and learned"
+    assert set(with_option(finding, "many recordings")["outcome"]) == {NOT, Outcome.NO_SAY}
+    put(root, "recording-batches", "metrics.csv", dict.fromkeys(cells, 0.5), metric="auroc")
+    assert finding_on(root, "5").outcome == UNTESTED
+    runs = root / study / "evidence" / "runs.jsonl"
+    runs.write_text(runs.read_text().replace('"samples_per_class":512', '"samples_per_class":null'))
+    finding = finding_on(root, "5")
+    assert set(finding.tests["name"]) == {study}, "the next reading, with the printed loss over all hours"
+    assert "recording-batches" in set(with_option(finding, "one recording")["name"])
     shutil.copytree(mimic / "mimic-iv", root / "mimic-iv")
-    assert {estimate.key for estimate in finding_on(root, "5").tests} == {"mimic-iv"}
+    assert set(finding_on(root, "5").tests["name"]) == {"mimic-iv"}
 
 
 # Mathematics and cost
 
 
 @pytest.mark.parametrize(("reached", "other", "verdict"), [(0.95, 0.1, REPRODUCED), (0.8, 0.1, NOT), (0.95, 0.39, NOT)])
-def test_alignment_must_rise_nearly_as_far_as_it_can_and_farther_than_with_other_losses(
-    tmp_path: Path, reached: float, other: float, verdict: Outcome
-) -> None:
+def test_alignment_must_rise_beyond_controls(tmp_path: Path, reached: float, other: float, verdict: Outcome) -> None:
     root = copy_evidence(tmp_path, "cifar10", "theory")
     noise = np.random.default_rng(0).normal(1, 0.002, size=18)
-    rises = {"alignment-m": 0.4, "clai-m": 0.4 * reached, "cross-entropy": other}
+    rises = {"alignment-a-m": 0.4, "clai-m": 0.4 * reached, "cross-entropy": other}
     rows = [(m, seed, epoch, "gaussian", rises[m] * epoch) for m in rises for seed in range(3) for epoch in (0, 1)]
     frame = pd.DataFrame(rows, columns=COLUMNS["alignment.csv"])
-    frame = frame.assign(centred_alignment=frame["centred_alignment"] * noise)
+    frame = frame.assign(alignment=frame["centred_alignment"] * noise)
     frame.to_csv(root / "cifar10" / "evidence" / "alignment.csv", index=False)
     finding = finding_on(root, "9")
     assert (finding.outcome, finding.note) == (verdict, "its bound holds")
@@ -316,48 +378,47 @@ def test_alignment_must_rise_nearly_as_far_as_it_can_and_farther_than_with_other
 
 
 @pytest.mark.parametrize(
-    ("agree", "of_derivation", "verdict"), [(0.995, 0.995, REPRODUCED), (0.9, 0.995, NOT), (0.995, 0.6, NOT)]
+    ("agree", "of_derivation", "verdict"), [(0.995, 0.995, UNTESTED), (0.9, 0.995, NOT), (0.995, 0.6, NOT)]
 )
 def test_the_parzen_rule_needs_the_algebra_and_the_decisions(
     tmp_path: Path, agree: float, of_derivation: float, verdict: Outcome
 ) -> None:
     root = copy_evidence(tmp_path, "cifar10", "theory")
-    put(root, "cifar10", "agreement.csv", {"clai-m": agree}, quantity="agreement")
+    put(root, "cifar10", "agreement.csv", {"clai-m": agree}, quantity="class_agreement")
 
     def edit(checks: pd.DataFrame) -> pd.DataFrame:
-        derived = checks["setting"].str.contains("rule=derivation")
-        return checks.assign(value=np.where(derived, of_derivation, 0.995))
+        return checks.assign(value=np.where(checks["rule"] == "derivation", of_derivation, 0.995))
 
     change(root, "theory", "theory.csv", edit)
-    assert outcome(root, "10") == verdict
+    finding = finding_on(root, "10")
+    assert finding.outcome == verdict, "a class as large as the rest was not measured on learned embeddings"
+    parts = [REPRODUCED if of_derivation == 0.995 else NOT, UNTESTED, REPRODUCED if agree == 0.995 else NOT]
+    assert list(finding.parts.values()) == parts
 
 
 def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path, "cifar10")
     for seed, value in enumerate((0.97, 0.999, 0.999, 0.97, 0.999)):
-        put(root, "cifar10", "agreement.csv", {"clai-m": value}, quantity="agreement", seed=seed)
-    (judged,) = finding_on(root, "10").tests
-    assert judged.value.high > 1 > judged.value.mean
-    assert judged.outcome == UNTESTED
+        put(root, "cifar10", "agreement.csv", {"clai-m": value}, quantity="class_agreement", seed=seed)
+    judged = finding_on(root, "10").tests.squeeze()
+    assert judged["value"].high > 1 > judged["value"].mean
+    assert judged["outcome"] == UNTESTED
 
 
 @pytest.mark.parametrize(
     ("power", "miniature", "verdict"), [(1.0, False, REPRODUCED), (1.5, False, NOT), (1.0, True, UNTESTED)]
 )
-def test_cost_is_judged_by_time_a_pass_and_memory_but_in_miniature(
-    tmp_path: Path, power: float, miniature: bool, verdict: Outcome
-) -> None:
+def test_cost_is_judged_by_time_and_memory(tmp_path: Path, power: float, miniature: bool, verdict: Outcome) -> None:
     root = copy_evidence(tmp_path, "benchmark")
     describe(root, "benchmark", miniature=miniature)
 
     def edit(frame: pd.DataFrame) -> pd.DataFrame:
-        """Let time and memory grow with a power of the passes and of the classes."""
-        own = by_setting(frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")])
-        forward, backward = np.transpose(
-            [trunk_passes("printed", m, c) for m, c in zip(own["M"], own["C"], strict=True)]
-        )
-        seconds = (forward + 2 * backward) ** power * (1 + 0.001 * own["C"] * own["repetition"] / own["C"].max())
-        memory = own["C"] ** (power - 1)
+        """Let time and memory, measured three times, grow with a power of the passes and of the classes."""
+        memory = frame[frame["quantity"] == "peak_memory_mb"]
+        frame = pd.concat([frame, *(memory.assign(repetition=again) for again in (1, 2))], ignore_index=True)
+        own = frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")]
+        noise = 1 + 0.001 * own["C"] * own["repetition"] / own["C"].max()
+        seconds, memory = passes_as_printed(own["M"], own["C"]) ** power * noise, own["C"] ** (power - 1) * noise
         values = seconds.where(own["quantity"] == "seconds", memory)
         return frame.assign(value=values.reindex(frame.index).fillna(frame["value"]))
 
@@ -381,19 +442,15 @@ def test_the_tensor_must_be_as_accurate_at_the_best_epoch(tmp_path: Path, joint:
     change(root, "convergence", "history.csv", lambda frame: frame[frame["cell"].str.startswith("full_joint")])
     assert outcome(root, "14") == UNTESTED, "the study is not finished"
     copy_evidence(root, "turns-images")
-    assert {estimate.key for estimate in finding_on(root, "14").tests} == {"benchmark", "turns-images"}, (
-        "sleep stands in"
-    )
+    assert set(finding_on(root, "14").tests["name"]) == {"benchmark", "turns-images"}, "sleep stands in"
 
 
 @pytest.mark.parametrize(("zero", "verdict"), [(-0.02, REPRODUCED), (-0.049, NOT), (-0.08, NOT)])
-def test_zero_targets_are_judged_by_what_later_turns_do_to_earlier_classes_and_not_by_accuracy(
-    tmp_path: Path, zero: float, verdict: Outcome
-) -> None:
+def test_zero_targets_are_judged_by_what_later_turns_change(tmp_path: Path, zero: float, verdict: Outcome) -> None:
     root = copy_evidence(tmp_path, "cifar10", "product-cifar10", "ablation")
     finding = finding_on(root, "15")
     assert finding.outcome == UNTESTED
-    assert {estimate.role for estimate in finding.estimates} == {"option"}
+    assert set(finding.numbers["role"]) == {"option"}
     copy_evidence(root, "turns-bands")
     targets = {"zero": zero, "product": -0.05}
     levels = {f"{k}_{t}_sequential-all-long": level for k in ("cosine", "full") for t, level in targets.items()}

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import softmax
 
-from replication.metrics.bootstrap import Predictions
+from replication.metrics.bootstrap import SAMPLE_METRICS, Predictions, compare_models
 from replication.metrics.classification import multiclass_metrics
-from replication.metrics.comparisons import METRICS, compare_models, paired_difference
+from replication.metrics.intervals import paired_difference
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predictions:
@@ -34,15 +34,15 @@ def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds(
     }
     pairs = {("good", "bad"): [(1, 1), (2, 2)], ("good", "alone"): [(0, 0), (1, 0), (2, 0)]}
     for (model, other), seeds in pairs.items():
-        for metric in METRICS:
+        for metric in SAMPLE_METRICS:
             differences = [of_runs[model, a][metric] - of_runs[other, b][metric] for a, b in seeds]
             row = table.loc[(model, other, metric)]
             assert row["value"] == pytest.approx(np.mean(differences))
             assert (row["samples"], row["seeds"], row["draws"]) == (240, len(seeds), 20)
     assert table.loc[("good", "bad", "accuracy"), "p"] < 0.05
-    assert len(table) == (3 + 3) * len(METRICS), "pairs, then models alone"
+    assert len(table) == (3 + 3) * len(SAMPLE_METRICS), "pairs, then models alone"
     for model, of_seeds in runs.items():
-        for metric in METRICS:
+        for metric in SAMPLE_METRICS:
             row = table.loc[(model, "", metric)]
             assert row["value"] == pytest.approx(np.mean([of_runs[model, seed][metric] for seed in of_seeds]))
             assert row["low"] < row["value"] < row["high"]

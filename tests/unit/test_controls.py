@@ -13,16 +13,16 @@ from clailearn.encoders import Encoder
 from clailearn.inference import decide, parzen_means
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import measure_agreement
-from replication.experiments.latent_signals import as_seen, seen_statistics
+from replication.experiments.latent import as_seen, seen_statistics
+from replication.experiments.objectives import open_space, train_traced
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
-from replication.runs.controls import EMBEDDINGS, OBJECTIVES
-from replication.runs.identity import RunId
+from replication.runs.registry import EMBEDDINGS, OBJECTIVES
+from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 from support.training import clouds
@@ -38,11 +38,8 @@ def rows_run(name: str, **overrides: Any) -> Run:
         y = np.arange(n) % CLASSES
         arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(CLASSES, 4)[y]).astype(np.float32)
         arrays[f"y_{split}"] = y.astype(np.int64)
-    info = {
-        "kind": "features",
-        "classes": [str(k) for k in range(CLASSES)],
-        "normalisation": {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}},
-    }
+    norm = {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}}
+    info = {"kind": "features", "classes": [str(k) for k in range(CLASSES)], "normalisation": norm}
     model = EMBEDDINGS[name].model
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
@@ -80,7 +77,7 @@ def test_every_objective_trains_the_same_number_of_epochs_and_is_traced(objectiv
 def test_tracing_changes_no_parameter_of_a_training(name: str, tmp_path: Path) -> None:
     run, plain = rows_run(name), create(name)
     traced, _ = train_traced(run, name, Checkpoint(tmp_path / "traced.pt", ""))
-    plain.fit(run, run.splits, Checkpoint(tmp_path / "plain.pt", ""))
+    plain.fit(run, Checkpoint(tmp_path / "plain.pt", ""))
     for key, tensor in plain.module.state_dict().items():  # type: ignore[attr-defined]
         assert torch.equal(traced.module.state_dict()[key], tensor), key
 
@@ -100,7 +97,7 @@ def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp
 
 def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> None:
     run = rows_run("untrained")
-    encoder = open_view(run, "untrained", None).module
+    encoder = open_space(run, "untrained", None).module
     assert isinstance(encoder, Encoder)
     with torch.no_grad():
         features = encoder.standardise(encoder.trunk(run.splits.train.batch(torch.arange(240), None)[0]))
@@ -135,7 +132,7 @@ def test_signals_as_the_cosine_kernel_sees_them_have_no_norm(monkeypatch: pytest
         {}, RunId("stays", "clai-m", 0, 0), torch.device("cpu"),
     )  # fmt: skip
     everything = np.ones(len(y), dtype=bool)
-    monkeypatch.setattr("replication.experiments.latent_signals.recording_rows", lambda *_: (everything,) * 3)
+    monkeypatch.setattr("replication.experiments.latent.recording_rows", lambda *_: (everything,) * 3)
     effect = {}
     for kernel in (MahalanobisGaussian(4, "identity").double(), Cosine()):
         seen, recording, _, labels = as_seen(run, kernel, Embedded(z.unsqueeze(0), torch.from_numpy(y)))

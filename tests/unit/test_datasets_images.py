@@ -20,8 +20,8 @@ from PIL import Image
 
 from clailearn.errors import InputError
 from clailearn.pictures import read_picture
-from replication.datasets import cifar10, image_folder, medmnist, prepared
-from replication.datasets.miniature.make import make
+from replication.datasets import images, prepared
+from replication.datasets.miniature import make
 from replication.datasets.prepared import load
 from replication.datasets.sources import COLUMNS, Raw, obtain, prepare
 from support.loopback import entry
@@ -40,7 +40,7 @@ def raw(path: Path, source: str) -> Raw:
 def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
     """The seven files of the miniature by their names in the archive, and a table of sources with their MD5s."""
     table = make("cifar10", folder / "source", 5)
-    with tarfile.open(table.with_name(cifar10.ARCHIVE)) as archive:
+    with tarfile.open(table.with_name(images.ARCHIVE)) as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     rows = [
         f"cifar10,official,{name},,md5:{hashlib.md5(content).hexdigest()},not stated,open\n"
@@ -57,7 +57,7 @@ def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
         (folder / name).write_bytes(content)
     if form in ("gztar", "zip"):
         return Path(shutil.make_archive(str(folder), form, folder))
-    return folder / cifar10.FOLDER if form == "folder" else folder
+    return folder / images.BATCHES if form == "folder" else folder
 
 
 @pytest.mark.parametrize("form", ["folder", "parent", "gztar", "zip"])
@@ -66,14 +66,14 @@ def test_the_seven_files_are_official_however_they_are_packed(tmp_path: Path, fo
     path = lay(files, tmp_path / "own", form)
     raw_files = obtain("cifar10", entry("cifar10", path=str(path)), table, tmp_path / "data", False)
     assert raw_files.version == "official"
-    assert [file["file"] for file in raw_files.files] == sorted(cifar10.MEMBERS)
+    assert [file["file"] for file in raw_files.files] == sorted(images.MEMBERS)
     prepare(raw_files, tmp_path / "prepared", OPTIONS, 0)
     data = load(tmp_path / "prepared")
     assert data.info["title"] == "CIFAR-10"
     assert data.info["classes"][:3] == ["airplane", "automobile", "bird"]
     assert {s: v["n"] for s, v in data.info["splits"].items()} == {"train": 450, "val": 150, "test": 200}
     assert set(data.info["splits"]["val"]["counts"]) == {15}
-    batch = pickle.loads(files[f"{cifar10.FOLDER}/test_batch"])
+    batch = pickle.loads(files[f"{images.BATCHES}/test_batch"])
     assert list(data["x_test"][3, 5, 7]) == [batch["data"][3, 1024 * plane + 32 * 5 + 7] for plane in range(3)]
     assert list(data["y_test"]) == batch["labels"]
 
@@ -102,8 +102,8 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
     files, table = files_of_cifar10(tmp_path)
     changed = dict(files)
     for name, content in change.items():
-        changed[f"{cifar10.FOLDER}/{name}"] = (
-            files[f"{cifar10.FOLDER}/{content}"] if isinstance(content, str) else content
+        changed[f"{images.BATCHES}/{name}"] = (
+            files[f"{images.BATCHES}/{content}"] if isinstance(content, str) else content
         )
     path = lay({name: content for name, content in changed.items() if content is not None}, tmp_path / "own", form)
     with pytest.raises(InputError, match=message):
@@ -111,9 +111,7 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
     assert not (tmp_path / "payload_ran").exists()
 
 
-def test_a_file_that_changed_after_it_was_verified_is_not_unpickled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changed_since_its_check_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = make("cifar10", tmp_path / "raw", 5)
     source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", True)
@@ -177,9 +175,7 @@ def test_a_folder_and_an_archive_of_it_give_the_same_arrays(tmp_path: Path, form
     assert {p.name for p in tmp_path.iterdir()} == {"top", archive.name, "a", "b"}, "nothing stays unpacked"
 
 
-def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_class_is_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_folder(tmp_path / "images")
     (folder / "train" / "cat" / "deep").mkdir()
     (folder / "train" / "cat" / "0000.png").rename(folder / "train" / "cat" / "deep" / "0000.PNG")
@@ -306,7 +302,7 @@ def test_a_layout_without_both_splits_of_every_class_is_refused(tmp_path: Path, 
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=message):
-        image_folder.listed(tmp_path, tmp_path)
+        images.listed(tmp_path, tmp_path)
 
 
 # MedMNIST
@@ -326,12 +322,10 @@ def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(("flag", "size"), [("pneumoniamnist", 28), ("bloodmnist", 28), ("bloodmnist", 64)])
-def test_a_flat_set_of_any_size_is_fetched_under_its_own_name_and_prepared(
-    tmp_path: Path, flag: str, size: int
-) -> None:
+def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path: Path, flag: str, size: int) -> None:
     settings = entry("medmnist", medmnist_flag=flag, medmnist_size=size, title="Flat")
-    name, info = medmnist.file_name(settings), INFO[flag]
-    (row,) = medmnist.choose(medmnist.catalogued(settings), settings)
+    name, info = images.file_name(settings), INFO[flag]
+    (row,) = images.MEDMNIST.choose(images.catalogued(settings), settings)
     suffix = "" if size == 28 else f"_{size}"
     assert (row.file, row.checksum) == (name, "md5:" + info[f"MD5{suffix}"])
     assert (row.url, row.licence) == (info[f"url{suffix}"], "CC-BY-4.0")
@@ -350,17 +344,17 @@ def test_a_flat_set_of_any_size_is_fetched_under_its_own_name_and_prepared(
 @pytest.mark.parametrize("flag", ["organmnist3d", "chestmnist", "pathminst"])
 def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
     with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected one of pathmnist"):
-        medmnist.catalogue({"medmnist_flag": flag})
+        images.catalogue({"medmnist_flag": flag})
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
-        ({"train_labels": np.arange(9)[:, None] % 5}, "found no sample of smooth muscle, .*colorectal adeno.* for train"),
-        ({"test_labels": np.arange(9)[:, None] % 8}, "found no sample of colorectal adeno.* for test"),
-        ({"test_labels": np.full((9, 1), 9, np.uint8)}, r"test_labels is .* whole numbers from 0, below 9"),
-        ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(9, 1\) whole numbers"),
+        ({"train_labels": np.arange(9)[:, None] % 5}, "train: found none of 'smooth muscle', .*colorectal adeno"),
+        ({"test_labels": np.arange(9)[:, None] % 8}, "test: found none of 'colorectal adeno"),
+        ({"test_labels": np.full((9, 1), 9, np.uint8)}, "found '9' in test_labels at sample 0, .* by number from 0 to 8"),
+        ({"val_labels": np.zeros((5, 1), np.uint8)}, r"found val_labels as uint8 \(5,\) beside 9 samples, expected a whole"),
         ({"val_labels": np.array([[Payload()]] * 9, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
         ({"train_images": None}, "cannot be read .*train_images"),
     ],

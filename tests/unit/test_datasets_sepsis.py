@@ -1,4 +1,4 @@
-"""Sepsis sources: onsets by hand, labels, ranges and folds."""
+"""Sepsis sources: labels, ranges and folds, and what is known at an hour of a recording."""
 
 import zipfile
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from clailearn.errors import InputError
-from replication.datasets.challenge2019 import parse, read
 from replication.datasets.files import matching
-from replication.datasets.miniature.make import make
-from replication.datasets.prepared import Prepared, load
-from replication.datasets.recordings import Rows, write
+from replication.datasets.miniature import make
+from replication.datasets.prepared import DEVELOPMENT, Prepared, load
+from replication.datasets.recordings import Rows, hourly_inputs, hourly_names, parse, patient_folds, read, write
 from replication.datasets.sources import Raw, obtain, prepare
-from replication.datasets.splits import DEVELOPMENT, patient_folds
 from support.loopback import entry
 from support.ward import CHALLENGE
 
@@ -44,19 +44,15 @@ def hours_of(stays: list[tuple[int, int]]) -> Rows:
     ("stays", "fold_of", "message"),
     [
         ([(20, 9), (20, 99)], None, "folds: found 1 patients with a positive hour and 1 without one, expected"),
-        ([(20, 0), (30, 0)], None, "label_hours_before: found 50 positive and 0 negative hours"),
-        ([(20, 99), (30, 99)], None, "cohort: found 0 positive and 50 negative hours"),
-        ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0 are 0 of 'no sepsis', 40 of 'sepsis'"),
-        ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0 are 40 of 'no sepsis', 0 of 'sepsis'"),
-        ([(9, 99), (9, 4), (9, 4)], [-1, 0, 1], "development_share: the rows of development patients are 9 of 'no se"),
+        ([(20, 0), (30, 0)], None, "label_hours_before: found none of 'no sepsis' among 50"),
+        ([(20, 99), (30, 99)], None, "cohort: found none of 'sepsis' among 50"),
+        ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'no sepsis' among 40"),
+        ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'sepsis' among 40"),
+        ([(9, 99), (9, 4), (9, 4)], [-1, 0, 1], "development_share: the rows of development patients: found none of 'sepsis'"),
     ],
-)
+)  # fmt: skip
 def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stays: list[tuple[int, int]],
-    fold_of: list[int] | None,
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: Any, fold_of: list[int] | None, message: str
 ) -> None:
     settings = {"title": "MIMIC-IV", "cohort": "sepsis_only", "minimum_onset_hours": 4, "label_hours_before": 6}
     settings |= {"folds": 2, "development_share": None, "variables": {"HR": [1, 299]}}
@@ -164,9 +160,7 @@ def development_patients(data: Prepared) -> set[int]:
     return set(np.asarray(data["patients_all"])[np.asarray(data["folds_all"]) == DEVELOPMENT])
 
 
-def test_development_patients_are_in_no_fold_and_of_both_kinds_at_the_share(
-    challenge_folder: Path, tmp_path: Path
-) -> None:
+def test_development_patients_are_in_no_fold_and_of_both_kinds(challenge_folder: Path, tmp_path: Path) -> None:
     data = challenge(challenge_folder, tmp_path / "p", development_share=0.25)
     patients, folds, y = (np.asarray(data[f"{name}_all"]) for name in ("patients", "folds", "y"))
     drawn, septic = development_patients(data), set(patients[y == 1])
@@ -189,9 +183,7 @@ def test_septic_development_patients_are_the_same_in_every_cohort(challenge_fold
     assert drawn["septic"] < drawn["all"]
 
 
-def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
-    challenge_folder: Path, tmp_path: Path
-) -> None:
+def test_zips_and_folders_give_the_same_rows_but_not_together(challenge_folder: Path, tmp_path: Path) -> None:
     archive = challenge_folder / "training_setA.zip"
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)
@@ -213,3 +205,51 @@ def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: 
     path.write_bytes(damage((challenge_folder / path.name).read_bytes()))
     with pytest.raises(InputError, match=r"training_setA\.zip"):
         read([path], ["HR", "Resp"])
+
+
+# What is known at an hour
+
+NAN = np.nan
+X = np.array([[NAN, 6], [3, NAN], [NAN, NAN], [5, 10], [NAN, 2], [NAN, NAN], [1, NAN]], dtype=np.float32)
+RECORDING, HOURS = np.repeat([7, 9], [4, 3]), np.array([1, 2, 3, 4, 5, 6, 7], dtype=np.float32)
+
+
+def inputs(x: NDArray[np.float32]) -> pd.DataFrame:
+    found = hourly_inputs(x, RECORDING, HOURS, [1.0, 2.0], [2.0, 4.0])
+    return pd.DataFrame(found, columns=hourly_names(["a", "b"]))
+
+
+def test_last_value_so_far_and_whether_and_when_it_was_measured() -> None:
+    found = inputs(X)
+    # Nothing is carried over from the recording before: its second one starts at the training mean.
+    assert found["last value: a"].tolist() == [0, 1, 1, 2, 0, 0, 0]
+    assert found["last value: b"].tolist() == [1, 1, 1, 2, 0, 0, 0]
+    assert found["measured: a"].tolist() == [0, 1, 0, 1, 0, 0, 1]
+    np.testing.assert_allclose(found["log hours since measured: a"] * 2, np.log1p([1, 0, 1, 0, 1, 2, 0]), rtol=1e-6)
+
+
+def test_changes_and_the_hour() -> None:
+    found = inputs(X)
+    assert found["change over 1 h: a"].tolist() == [0, 1, 0, 1, 0, 0, 0]
+    assert found["change over 8 h: a"].tolist() == [0, 1, 1, 2, 0, 0, 0]
+    np.testing.assert_allclose(found["hour of the stay"], HOURS / 50 - 1, rtol=1e-6)
+    np.testing.assert_allclose(found["log hour of the stay"], np.log1p(HOURS) - 3, rtol=1e-6)
+
+
+def test_weighted_means_are_those_of_pandas() -> None:
+    x = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
+    found = inputs(x)
+    value = pd.DataFrame((x - [1, 2]) / [2, 4])
+    for column, name in enumerate("ab"):
+        running = value[column].groupby(RECORDING).ewm(alpha=1 - np.exp(-1 / 2), adjust=False)
+        np.testing.assert_allclose(found[f"mean over 2 h: {name}"], running.mean(), rtol=1e-4, atol=1e-5)
+        deviation = running.std(bias=True)
+        np.testing.assert_allclose(found[f"deviation over 2 h: {name}"], deviation, rtol=1e-3, atol=1e-3)
+    often = pd.Series([0.0, 1, 0, 1]).ewm(alpha=1 - np.exp(-1 / 2), adjust=False).mean()
+    np.testing.assert_allclose(inputs(X)["share measured over 2 h: a"][:4], often, rtol=1e-5)
+
+
+def test_impossible_values_are_cut() -> None:
+    x = X.copy()
+    x[1, 0] = 1e9
+    assert inputs(x)["last value: a"].max() == 6

@@ -1,4 +1,5 @@
-"""Sleep-EDF: stages are merged and cropped as section 6.1 says, subjects never cross a split, bad recordings are named."""
+"""Sleep-EDF: stages are merged and cropped as section 6.1 says, subjects never cross a split, bad recordings are named. The
+power of a rhythm is in its band, in the units and the order that the table states."""
 
 import re
 import shutil
@@ -8,15 +9,28 @@ from typing import Any
 
 import mne
 import numpy as np
+import pandas as pd
 import pytest
 
 from clailearn.errors import InputError
-from replication.datasets.miniature.make import make
+from replication.__main__ import main
+from replication.datasets.miniature import make
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sleep_edf import MOVEMENT, UNSCORED, choose, scored_epochs, selected, stage_of, within_sleep
+from replication.datasets.sleep_edf import (
+    BANDS,
+    MOVEMENT,
+    UNSCORED,
+    band_power_table,
+    choose,
+    log_band_powers,
+    scored_epochs,
+    selected,
+    stage_of,
+    within_sleep,
+)
 from replication.datasets.sources import obtain, prepare, read_sources
 from support.loopback import entry
-from support.repository import MINI, SOURCES
+from support.repository import MINI, REPOSITORY, SOURCES
 
 SETTINGS: dict[str, Any] = MINI["datasets"]["sleepedf"] | {"trim_wake_minutes": None}
 SPLITS = ("train", "val", "test")
@@ -44,9 +58,7 @@ def stages_of(marks: list[tuple[float, float, str]], epochs: int) -> tuple[list[
         ([(0, 0, "Sleep stage N1"), (60, 0, "Sleep stage N2")], 4, [(0, 1), (1, 1), (2, 2), (3, 2)], 0),
     ],
 )  # fmt: skip
-def test_whole_epochs_within_the_signal_have_the_stage_of_their_mark(
-    marks: Any, epochs: int, expected: list[tuple[int, int]], beyond: int
-) -> None:
+def test_whole_epochs_have_the_stage_of_their_mark(marks: Any, epochs: int, expected: Any, beyond: int) -> None:
     assert stages_of(marks, epochs) == (expected, beyond)
 
 
@@ -187,9 +199,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
-    raw_folder: Path, tmp_path: Path, fault: str
-) -> None:
+def test_an_unusable_recording_is_named_and_refused_or_skipped(raw_folder: Path, tmp_path: Path, fault: str) -> None:
     folder = own(raw_folder, tmp_path)
     damage, message = FAULTS[fault]
     damage(folder)
@@ -244,3 +254,56 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path) -> None:
     chosen = {"subjects": [0, 2, 3]}
     raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, True)
     assert len(raw.files) == 6, "only these are fetched"
+
+
+# Band powers
+
+
+@pytest.mark.parametrize(("hertz", "band"), [(2, "delta"), (6, "theta"), (10, "alpha"), (14, "sigma"), (22, "beta")])
+def test_the_power_of_a_sine_is_in_its_band_and_grows_with_the_square_of_its_amplitude(hertz: float, band: str) -> None:
+    wave = np.sin(2 * np.pi * hertz * np.arange(30 * SETTINGS["sampling_rate"]) / SETTINGS["sampling_rate"])
+    one, three = np.exp(log_band_powers(np.stack([wave, 3 * wave])[:, None], SETTINGS["sampling_rate"]))[:, 0]
+    inside = list(BANDS).index(band)
+    assert np.delete(one, inside).max() < 0.01 * one[inside]
+    assert three[inside] == pytest.approx(9 * one[inside])
+
+
+@pytest.fixture(scope="module")
+def recordings(raw_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nights of the miniature."""
+    folder = tmp_path_factory.mktemp("two")
+    for path in raw_folder.glob("SC40[01]*"):
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
+def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(recordings: Path) -> None:
+    table = band_power_table(recordings, MINI["datasets"]["sleepedf"])
+    assert list(table)[:5] == ["recording", "subject", "night", "onset_s", "stage"]
+    assert list(table)[5:] == [f"{channel}_{band}" for channel in ("fpz_cz", "pz_oz") for band in BANDS]
+    assert sorted(table["recording"].unique()) == ["SC4001", "SC4011"]
+    own = table[table["subject"] == "01"]
+    marks = mne.read_annotations(recordings / "SC4011EC-Hypnogram.edf")
+    names = {"1": "N1", "2": "N2", "3": "N3", "4": "N3", "R": "REM", "W": "W"}
+    for onset, stage in zip(own["onset_s"], own["stage"], strict=True):
+        (text,) = [
+            d for o, n, d in zip(marks.onset, marks.duration, marks.description, strict=True) if o <= onset < o + n
+        ]
+        assert names[text[-1]] == stage
+    asleep = own.loc[own["stage"] != "W", "onset_s"]
+    assert asleep.min() - own["onset_s"].min() <= 360
+    assert own["onset_s"].max() - asleep.max() <= 360
+
+
+def test_the_command_writes_the_table_and_names_what_it_cannot_read(
+    recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    out = tmp_path / "bands.csv.gz"
+    assert main(["band-powers", str(recordings), str(out)]) == 0
+    rows = len(pd.read_csv(out))
+    assert capsys.readouterr().out.endswith(f"{out}: {rows:,} epochs of 2 recordings, 2 subjects\n")
+    (empty := tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit):
+        main(["band-powers", str(empty), str(out)])
+    assert f"found nothing in {empty}, no **/SC4*-PSG.edf" in capsys.readouterr().err

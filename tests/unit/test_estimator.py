@@ -34,10 +34,9 @@ def test_keeps_the_contract_of_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
-@pytest.mark.parametrize("schedule", ["joint", "sequential"])
-def test_two_moons(kernel: str, schedule: str) -> None:
+def test_two_moons(kernel: str) -> None:
     X, y = make_moons(400, noise=0.2, random_state=0)
-    model = CLaIClassifier(kernel=kernel, schedule=schedule, random_state=0).fit(X[:200], y[:200])
+    model = CLaIClassifier(kernel=kernel, random_state=0).fit(X[:200], y[:200])
     assert model.score(X[200:], y[200:]) > 0.92
     assert model.history_[-1]["loss"] < 0.5 * model.history_[0]["loss"]
 
@@ -87,21 +86,15 @@ def test_calibration_takes_no_more_parts_than_the_rarest_class_has_samples() -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"precision": "double"}, {"schedule": "Joint"}, {"rule": "print"}, {"target": "none"}, {"metric": "Full"},
-        {"references": 0}, {"references": "ALL"}, {"batch_size": 1}, {"width": 0}, {"epochs": 2.5}, {"learning_rate": 0.0},
-        {"embedding_size": 0}, {"trunk": "resnet"}, {"calibration": 1}, {"calibration": 2.5}, {"calibration": "auto"},
+        {"precision": "double"}, {"rule": "print"}, {"target": "none"}, {"batch_size": 1}, {"width": 0}, {"epochs": 2.5},
+        {"learning_rate": 0.0}, {"embedding_size": 0}, {"trunk": "resnet"}, {"calibration": 1}, {"calibration": 2.5},
+        {"calibration": "auto"},
     ],
 )  # fmt: skip
 def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wrong: dict[str, object]) -> None:
     X, y = make_moons(20, random_state=0)
     with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of CLaIClassifier must be"):
         CLaIClassifier(**wrong).fit(X, y)  # type: ignore[arg-type]
-
-
-def test_divergence_names_the_parameter_of_the_estimator() -> None:
-    X, y = make_moons(200, random_state=0)
-    with pytest.raises(ValueError, match=r"training diverged .* lower learning_rate"):
-        CLaIClassifier(learning_rate=1e30, random_state=0).fit(X, y)
 
 
 def test_embeddings_of_all_conditions_side_by_side() -> None:
@@ -152,9 +145,7 @@ def scores_of_a_fit(seed: int, trunk: nn.Module | None) -> Any:
 
 @pytest.mark.parametrize("trunk", [None, dropping()], ids=["default", "dropout"])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_fits_side_by_side_are_those_in_sequence_and_leave_the_generators_alone(
-    backend: str, trunk: nn.Module | None
-) -> None:
+def test_parallel_fits_are_those_in_sequence_and_leave_generators_alone(backend: str, trunk: nn.Module | None) -> None:
     of_numpy = check_random_state(None)
     before = torch.get_rng_state(), of_numpy.get_state()[1].copy()
     expected = [scores_of_a_fit(seed, trunk) for seed in range(6)]
@@ -226,12 +217,6 @@ def test_numbers_as_objects_and_parameters_of_numpy_are_as_those_of_python() -> 
     assert other.classes_.dtype == y.dtype
 
 
-@pytest.mark.parametrize("column", [["m", "f"], pd.Categorical(["m", "f"]), pd.to_datetime(["2020", "2021"])])
-def test_a_column_without_numbers_is_named(column: Any) -> None:
-    with pytest.raises(ValueError, match="X holds no numbers in column 'sex'"):
-        CLaIClassifier(epochs=1).fit(pd.DataFrame({"age": [1.0, 2.0], "sex": column}), [0, 1])
-
-
 def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
     X, y = load_iris(return_X_y=True)
     model = CLaIClassifier(epochs=1, random_state=0).fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
@@ -273,12 +258,22 @@ def test_inputs_whose_squares_overflow_are_refused_with_the_remedy(precision: st
         model.fit(X / 1000, y)
 
 
-@pytest.mark.parametrize("device", ["gpu", "meta", *([] if torch.cuda.is_available() else ["cuda"])])
-def test_a_device_without_a_computation_is_refused(device: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"device is '{device}', where torch cannot compute; expected 'cpu', or 'cuda'"
-    ):
-        CLaIClassifier(device=device).fit([[0.0], [1.0]], [0, 1])
+NOT_NUMBERS = (["m", "f"], pd.Categorical(["m", "f"]), pd.to_datetime(["2020", "2021"]))
+NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "message"),
+    [
+        ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
+        ({"trunk": Convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
+        *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
+        *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
+    ],
+)  # fmt: skip
+def test_samples_and_parameters_without_a_fit_are_refused_by_name(settings: Any, X: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CLaIClassifier(**settings, random_state=0).fit(X, np.arange(len(X)) % 2)
 
 
 @pytest.mark.parametrize(
@@ -302,17 +297,6 @@ def test_import_of_the_package_does_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         clailearn.Nothing  # noqa: B018
-
-
-def test_too_few_samples_for_all_references_are_named() -> None:
-    X, y = np.array([[0.0], [1.0], [2.0]]), [0, 1, 1]
-    with pytest.raises(ValueError, match="found 3 samples to train on, and references='all' needs two batches of two"):
-        CLaIClassifier(references="all", calibration=None).fit(X, y)
-
-
-def test_samples_without_inputs_are_refused_with_an_own_trunk() -> None:
-    with pytest.raises(ValueError, match=r"X has the shape \(4,\), expected \(samples, ...\)"):
-        CLaIClassifier(trunk=Convolutional()).fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
 
 
 def test_labels_and_probabilities_follow_the_parameters_of_the_fit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
@@ -30,9 +31,7 @@ def fitted(classes: int, **settings: Any) -> CLaIClassifier:
 @pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "parzen"])
 @pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
-def test_the_votes_of_all_references_add_up_to_the_score_of_the_predicted_label(
-    classes: int, conditioning: Any, kernel: str, rule: Any
-) -> None:
+def test_votes_of_all_references_add_up_to_the_score(classes: int, conditioning: Any, kernel: str, rule: Any) -> None:
     model = fitted(classes, conditioning=conditioning, kernel=kernel, rule=rule)
     x, _ = digits(classes, TEST)
     f = model.decision_function(x)
@@ -60,15 +59,13 @@ def test_votes_name_the_training_sample_that_an_input_equals() -> None:
 
 def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
     """f by `clailearn.vote` of references that the model's encoder embeds now."""
-    z, z_references = (model._computation.embed(model.encoder_, part) for part in (x, references))
-    indices = model.reference_labels_.new_tensor(np.searchsorted(model.classes_, labels))
-    return clailearn.vote(model.kernel_, z, z_references, indices).numpy()
+    z, z_references = (model.model_.outputs(part)[0] for part in (x, references))
+    indices = torch.from_numpy(np.searchsorted(model.classes_, labels))
+    return clailearn.vote(model.model_.kernel, z, z_references, indices).numpy()
 
 
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
-def test_after_references_joined_and_left_scores_are_those_of_the_references_there(
-    classes: int, conditioning: Any
-) -> None:
+def test_scores_are_those_of_the_references_that_joined_and_stayed(classes: int, conditioning: Any) -> None:
     (x, y), (more, labels), (test, _) = (digits(classes, rows) for rows in (TRAIN, TEST, slice(800, 900)))
     model = fitted(classes, conditioning=conditioning).add_references(more, labels)
     everything, named = np.concatenate([x, more]), np.concatenate([y, labels])
@@ -99,7 +96,7 @@ def test_new_classes_join_by_references_alone_where_one_embedding_serves_all() -
     assert model.calibration_ == temperature
     assert log_loss(Y[TEST], model.predict_proba(X[TEST])) < 1
 
-    of_eight = model.reference_indices_[model.reference_labels_.numpy() == 8]
+    of_eight = model.reference_indices_[model.reference_labels_ == 8]
     np.testing.assert_array_equal(model.remove_references(of_eight).classes_, [*range(8), 9])
     assert set(model.predict(X[TEST])) <= {*range(8), 9}
 
@@ -123,14 +120,14 @@ def test_an_embedding_conditioned_on_classes_takes_no_others(classes: int) -> No
     with pytest.raises(ValueError, match=r"y holds .*7.*, which is none of the labels of fit.*conditioning=None"):
         model.add_references(X[7:8], Y[7:8])
     with pytest.raises(ValueError, match=r"indices leaves class .* without references"):
-        model.remove_references(model.reference_indices_[model.reference_labels_.numpy() == 1])
+        model.remove_references(model.reference_indices_[model.reference_labels_ == 1])
     with pytest.raises(ValueError, match="no reference has this number"):
         model.remove_references([0, len(X)])
     with pytest.raises(ValueError, match="indices holds truth values"):
         model.remove_references(model.reference_indices_ < 3)
     free = fitted(3, conditioning=None)
     with pytest.raises(ValueError, match="at least two classes"):
-        free.remove_references(free.reference_indices_[free.reference_labels_.numpy() > 0])
+        free.remove_references(free.reference_indices_[free.reference_labels_ > 0])
 
 
 @pytest.mark.parametrize("conditioning", ["class", None])

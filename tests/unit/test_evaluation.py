@@ -14,7 +14,7 @@ from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai
 from replication.metrics.classification import expected_calibration_error, top_label
 from replication.models.embedding import Embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 
 KERNEL = MahalanobisGaussian(2, "identity")
 SETTINGS: dict[str, Any] = {"inference": {"references": "all"}}

@@ -13,12 +13,11 @@ import pytest
 import torch
 
 from clailearn.errors import InputError
-from replication.datasets.feature_table import labels_of
 from replication.datasets.prepared import Prepared, load
+from replication.datasets.samples import Column
 from replication.datasets.sources import obtain, prepare
-from replication.datasets.splits import group_split
-from replication.models.splits import splits_of
-from replication.runs.identity import RunId
+from replication.models.items import splits_of
+from replication.runs.run import RunId
 from support.loopback import entry
 from support.repository import SOURCES
 
@@ -68,8 +67,7 @@ def test_rows_keep_features_label_and_group_and_no_group_crosses_a_split(csv: Pa
         seen.append(set(rows // 6))
         assert data.info["splits"][split]["groups"] == len(seen[-1])
     assert sum(map(len, seen)) == len(set.union(*seen)) == 10
-    expected = group_split(np.arange(10), 0.3, 0.3, 0, "groups")
-    assert seen == [set(part) for part in expected]
+    assert list(map(len, seen)) == [5, 2, 3]
 
 
 def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path) -> None:
@@ -103,7 +101,7 @@ def test_the_entry_chooses_columns_and_the_order_of_classes(csv: Path, tmp_path:
     assert data["x_train"].shape[1] == 1
     assert data.info["classes"] == ["well", "ill", "worse"]
     assert data["y_train"][:3].tolist() == [0, 1, 2]
-    classes, y = labels_of(Path("t.csv"), pd.Series(["10", "2", "1", "2"], name="grade"), None)
+    classes, y = Column(csv, "grade").class_indices(np.array(["10", "2", "1", "2"]), None, None)
     assert (classes, y.tolist()) == (["1", "2", "10"], [2, 1, 0, 1]), "numbers have the order of numbers"
 
 
@@ -135,8 +133,8 @@ HEADER, *ROWS = TEXT.splitlines()
         (TEXT, {"feature_columns": ["pulse", "outcome"]}, "'outcome' in two of"),
         (wards()[["patient", "outcome"]].to_csv(index=False), {}, "no column beside label and group"),
         (f"{HEADER}\n", {}, "found no row"),
-        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no sample of class 'ill'"),
-        (wards().assign(outcome="well").to_csv(index=False), {}, "found no sample of another class than well"),
+        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "found none of 'ill' among"),
+        (wards().assign(outcome="well").to_csv(index=False), {}, "found none of another class than 'well'"),
         (set_cell(7, "outcome", " NaN"), {}, "found 'NaN' in column 'outcome' at line 9, expected a value"),
         ('note,' + HEADER + "\n" + "\n".join(f'"a\nb",{row}' for row in ROWS[:7]) + "\nc,,7,8,ill\n", {}, "at line 16"),
         (wards().to_csv(index=False, sep=";", decimal=","), {}, "found ';' between columns, expected ','. Save the table with"),
@@ -150,7 +148,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
-def test_a_table_that_cannot_be_learned_from_is_refused_with_the_place(
+def test_an_unusable_table_is_refused_by_place(
     tmp_path: Path, text: str, changes: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "spoilt.csv"
@@ -165,7 +163,7 @@ def test_a_constant_feature_and_a_folder_of_two_tables_are_refused(csv: Path, tm
     with pytest.raises(InputError, match="x_train: 'pulse' has the same value"):
         prepared(csv, tmp_path / "out")
     (tmp_path / "other.csv").write_bytes(csv.read_bytes())
-    with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 tables in .*, expected one"):
+    with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 files in .*, expected one"):
         prepared(tmp_path, tmp_path / "out")
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints
+from replication.runs.run import THREAD_VARIABLES, remove_finished_checkpoints
 
 POOLS = """
-from replication.runs.jobs import use_threads
+from replication.runs.run import use_threads
 {before}
 use_threads(2)
 import numpy, sklearn.ensemble, torch

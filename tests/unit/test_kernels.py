@@ -72,18 +72,13 @@ def test_metric_is_positive_semidefinite_and_gives_the_distances(metric: str) ->
     torch.testing.assert_close(-kernel.log_parzen(a, r), expected)
 
 
-def test_the_full_metric_contains_the_identity_which_learns_nothing() -> None:
-    size, z = 4, embeddings(6, 4)
-    full, identity = (MahalanobisGaussian(size, m).double() for m in METRICS)  # type: ignore[arg-type]
-    with torch.no_grad():
-        full.root.copy_(torch.eye(size) * size**-0.5)
+def test_the_full_metric_starts_as_the_identity_which_learns_nothing() -> None:
+    z = embeddings(6, 4)
+    full, identity = (MahalanobisGaussian(4, m).double() for m in METRICS)  # type: ignore[arg-type]
+    for kernel in (full, identity):
+        torch.testing.assert_close(kernel.matrix.detach(), torch.eye(4, dtype=torch.float64) / 4)
     torch.testing.assert_close(full(z, z), identity(z, z))
     assert [sum(p.numel() for p in k.parameters()) for k in (full, identity)] == [16, 0]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_all_metrics_start_alike(metric: str) -> None:
-    torch.testing.assert_close(MahalanobisGaussian(8, metric).matrix.detach(), torch.eye(8) / 8)  # type: ignore[arg-type]
 
 
 def test_a_free_linear_layer_absorbs_the_full_metric() -> None:
@@ -117,6 +112,17 @@ def test_distances_of_near_points_far_from_the_origin_keep_their_digits() -> Non
 def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: Kernel) -> None:
     a, r = embeddings(4, 6), embeddings(5, 6, seed=1)
     torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
+
+
+@pytest.mark.parametrize("parent", [Cosine, MahalanobisGaussian])
+def test_similarities_follow_from_the_parzen_form_of_a_subclass(parent: type[Kernel]) -> None:
+    class Wide(parent):  # type: ignore[valid-type, misc]
+        def log_parzen(self, anchor: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+            return super().log_parzen(anchor, reference) / 4
+
+    kernel, a, r = Wide.create(6, "full"), embeddings(4, 6).float(), embeddings(5, 6, seed=1).float()
+    torch.testing.assert_close(kernel(a, r), 2 * ((1 + parent.create(6, "full")(a, r)) / 2) ** 0.25 - 1)
+    assert not kernel.inner_product
 
 
 @pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])

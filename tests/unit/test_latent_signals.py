@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.experiments import latent_signals
-from replication.experiments.latent_signals import (
+from replication.experiments import latent
+from replication.experiments.latent import (
     areas_around_onset,
     choose_stay,
     mean_areas,
@@ -29,21 +29,13 @@ def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
 
 
 def test_stay_shown_is_the_median_of_those_that_qualify(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latent_signals, "EVENT_HOURS", 2)
+    monkeypatch.setattr(latent, "EVENT_HOURS", 2)
     stays = {1: [0, 0, 0, 1, 1], 2: [0, 1, 1, 1], 3: [0] * 9, 4: [0, 0, 0, 0, 1, 1, 1], 5: [0, 0, 0, 1, 1, 1]}
     recording = np.repeat(list(stays), [len(y) for y in stays.values()])
     y = np.concatenate(list(stays.values()))
     assert choose_stay(recording, y) == 4, "none has twelve hours before its event"
-    monkeypatch.setattr(latent_signals, "HOURS_BEFORE", 3)
+    monkeypatch.setattr(latent, "HOURS_BEFORE", 3)
     assert choose_stay(recording, y) == 5
-
-
-def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
-    generator = np.random.default_rng(0)
-    recording = np.repeat(np.arange(8), 10)
-    y = np.tile([0] * 6 + [1] * 4, 8)
-    z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
-    assert statistics(z, recording, y)["area_effect_seen"] < -1
 
 
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:

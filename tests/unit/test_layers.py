@@ -22,9 +22,7 @@ def imported(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, (
-                f"{path}:{node.lineno}: found a relative import, expected one that starts with a package"
-            )
+            assert node.level == 0, f"{path}:{node.lineno}: found a relative import, expected one from a package"
             if node.module in ("clailearn", "replication"):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
             elif node.module is not None:
@@ -46,9 +44,7 @@ def test_a_module_imports_from_its_own_layer_and_lower_ones(path: Path) -> None:
     here = layer(".".join(path.relative_to(SOURCE).with_suffix("").parts))
     library = [module for module in imported(path) if module.startswith(("clailearn.", "replication."))]
     above = [module for module in library if LAYERS.index(layer(module)) > LAYERS.index(here)]
-    assert not above, (
-        f"{name(path)} imports {', '.join(above)}, above its layer {here}: move the code that it needs down"
-    )
+    assert not above, f"{name(path)} imports {', '.join(above)}, above its layer {here}: move what it needs down"
     if here == "runs":
         others = [module for module in library if layer(module) != "runs" and module != "clailearn.errors"]
         assert not others, f"{name(path)} imports {', '.join(others)}; runs needs clailearn.errors and nothing else"
@@ -57,5 +53,5 @@ def test_a_module_imports_from_its_own_layer_and_lower_ones(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((SOURCE / "clailearn").rglob("*.py")), ids=name)
 def test_the_method_needs_its_dependencies_alone(path: Path) -> None:
     packages = {module.partition(".")[0] for module in imported(path)}
-    allowed = METHOD_NEEDS | {"clailearn"} | {"pictures.py": {"PIL"}, "plots.py": {"matplotlib"}}.get(path.name, set())
+    allowed = METHOD_NEEDS | {"clailearn"} | {"pictures.py": {"PIL"}}.get(path.name, set())
     assert packages - sys.stdlib_module_names <= allowed

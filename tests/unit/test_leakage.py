@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from clailearn.encoders import ConditionedHead, Encoder, build_trunk
 from clailearn.errors import InputError
-from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
-from replication.datasets.splits import group_split, patient_folds, stratified_validation
-from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
-from replication.models.splits import splits_of
-from replication.runs.identity import RunId
+from replication.datasets.recordings import hourly_inputs, hourly_names, patient_folds
+from replication.datasets.samples import group_split, stratified_validation
+from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
+from replication.runs.run import RunId
 from replication.runs.settings import dataset_settings
 from support.repository import REAL
 
@@ -35,13 +34,15 @@ QUICKLY = settings(max_examples=40, deadline=None)
 def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: float, val: float, seed: int) -> None:
     if len(set(subjects)) < 3:
         subjects = [*subjects, 100, 101, 102]
-    parts = group_split(np.array(subjects), test, val, seed, "subjects")
+    shares = {"test_share": test, "validation_share": val}
+    parts = group_split(np.array(subjects), shares, seed, "subjects").values()
     assert all(len(part) for part in parts)
-    assert sorted(np.concatenate(parts)) == sorted(set(subjects))
+    assert sorted(np.concatenate([*parts])) == sorted(set(subjects))
 
 
 def test_the_validation_share_is_one_of_the_groups_that_are_not_for_test() -> None:
-    assert [len(part) for part in group_split(np.arange(20), 0.4, 0.25, 0, "subjects")] == [9, 3, 8]
+    parts = group_split(np.arange(20), {"test_share": 0.4, "validation_share": 0.25}, 0, "subjects")
+    assert [len(part) for part in parts.values()] == [9, 3, 8]
 
 
 @QUICKLY
@@ -86,9 +87,7 @@ def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
 
 @QUICKLY
 @given(cohorts(), st.integers(0, 2), st.integers(0, 5))
-def test_a_patient_is_in_one_fold_and_on_one_side_of_training_validation_and_test(
-    arrays: dict[str, NDArray[Any]], fold: int, seed: int
-) -> None:
+def test_a_patient_is_in_one_fold_and_in_one_part_of_it(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> None:
     patients, folds = arrays["patients_all"], arrays["folds_all"]
     for patient in np.unique(patients):
         assert len(np.unique(folds[patients == patient])) == 1
@@ -103,9 +102,7 @@ def test_a_patient_is_in_one_fold_and_on_one_side_of_training_validation_and_tes
 
 @QUICKLY
 @given(cohorts(), st.integers(0, 2), st.floats(-1e4, 1e4))
-def test_what_is_learned_from_does_not_change_with_test_or_validation_rows(
-    arrays: dict[str, NDArray[Any]], fold: int, value: float
-) -> None:
+def test_held_out_rows_change_no_training_input(arrays: dict[str, NDArray[Any]], fold: int, value: float) -> None:
     plain = drawn(arrays, fold, seed=0)
     positions = np.arange(len(arrays["y_all"]), dtype=np.float32)
     marked = drawn(arrays | {"x_all": np.repeat(positions[:, None], 3, axis=1)}, fold, seed=0)
@@ -153,9 +150,7 @@ def test_only_the_test_images_that_the_paper_normalises_separately_meet_their_ow
 
 @QUICKLY
 @given(cohorts(), SEEDS)
-def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
-    arrays: dict[str, NDArray[Any]], seed: int
-) -> None:
+def test_no_input_depends_on_later_hours_or_other_recordings(arrays: dict[str, NDArray[Any]], seed: int) -> None:
     x, recording, hours = (arrays[f"{name}_all"] for name in ("x", "groups", "hours"))
     rng = np.random.default_rng(seed)
 
@@ -169,12 +164,11 @@ def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
     np.testing.assert_array_equal(inputs(other)[past], inputs(x)[past])
 
 
-@pytest.mark.parametrize("trunk", ["gru", "hours"])
-def test_no_embedding_of_an_hour_depends_on_later_hours(trunk: str) -> None:
+def test_no_embedding_of_an_hour_depends_on_later_hours() -> None:
     """From the values in clinical units to the embedding: inputs, trunk and head together."""
     torch.manual_seed(0)
     names = hourly_names(["a", "b", "c"])
-    body = build_trunk({"trunk": trunk, "width": 5, "layers": 1, "dropout": 0.5}, len(names))
+    body = build_trunk({"trunk": "gru", "width": 5, "layers": 1, "dropout": 0.5}, len(names))
     encoder = Encoder(body, ConditionedHead(5, 1, 4)).eval()
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 3)).astype(np.float32), np.zeros(40, dtype=np.int64)

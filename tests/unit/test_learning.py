@@ -9,23 +9,21 @@ import numpy as np
 import pytest
 import torch
 
-from clailearn.batches import Vectors
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
+from clailearn.encoders import MLP, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import TrainingSettings
-from replication.models.base import batchwise_learning
+from clailearn.trainer import Samples, TrainingSettings
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS
 
 
-def data() -> Vectors:
+def data() -> Samples:
     x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    return Vectors(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
 
 
 def encoder() -> Encoder:
@@ -47,9 +45,7 @@ def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | Non
         ("clai-m", "stays", 1e5),
     ],
 )
-def test_failure_of_numbers_that_are_not_finite_is_divergence(
-    model: str, kind: str, rate: float, tmp_path: Path
-) -> None:
+def test_numbers_that_are_not_finite_are_divergence(model: str, kind: str, rate: float, tmp_path: Path) -> None:
     """What fails first, a Cholesky factor, a distribution, an embedding or a loss, hangs on rounding."""
     with pytest.raises(
         DivergenceError,
@@ -59,11 +55,13 @@ def test_failure_of_numbers_that_are_not_finite_is_divergence(
 
 
 def test_an_error_that_is_no_divergence_passes() -> None:
-    def objective(*_: torch.Tensor) -> torch.Tensor:
+    def fail(*_: Any) -> None:
         raise RuntimeError("shapes differ")
 
+    broken = encoder()
+    broken.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        batchwise_learning(Classifier(MLP(3, 8, 1), 8, 3), objective, data(), SETTINGS, dict, None)
+        collaborative_learning(broken, Cosine(), data(), 3, SETTINGS, dict, None)
 
 
 def test_validation_that_is_not_finite_is_divergence() -> None:
@@ -72,11 +70,10 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("precision", "advice"), [("bfloat16", "set precision to float32"), ("float32", "lower learning_rate")]
+    ("precision", "advice"),
+    [("bfloat16", "lower learning_rate, or set precision to float32"), ("float32", "lower learning_rate")],
 )
-def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_is_advised_against(
-    precision: Any, advice: str
-) -> None:
+def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_against(precision: Any, advice: str) -> None:
     model = encoder()
     name, weights = list(model.named_parameters())[1]
 
@@ -135,9 +132,7 @@ def test_muon_moves_the_kernels_behind_the_stem_alone(
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize(("rounded", "tolerance"), [(True, 0.0), (False, 0.03)])
-def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(
-    rounded: bool, tolerance: float, layout: torch.memory_format
-) -> None:
+def test_muon_steps_as_torch_does_up_to_rounding(rounded: bool, tolerance: float, layout: torch.memory_format) -> None:
     torch.manual_seed(0)
     trunk = convnet().to(memory_format=layout)
     kernel = trunk.blocks[1].layers[0].weight
@@ -193,9 +188,7 @@ def ranked(*areas: float) -> tuple[Any, torch.Tensor]:
         ([*[(1.0, 1.0, 1.0)] * 3, (1.0, 0.0, 0.0), *[(0.5, 1.0, 1.0)] * 2], -0.25),
     ],
 )
-def test_change_is_the_area_after_the_last_turn_minus_that_after_its_own_for_all_classes_but_the_last(
-    measured: list[tuple[float, ...]], change: float
-) -> None:
+def test_turn_change_is_of_the_area_since_the_turn_of_a_class(measured: list[tuple[float, ...]], change: float) -> None:
     left = iter(measured)
     turns = Turns(lambda: ranked(*next(left)))
     for step in range(len(measured)):

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import Target
-from clailearn.batches import Vectors
 from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.kernels import Kernel, build
 from clailearn.learning import class_draw, collaborative_learning
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import Samples, TrainingSettings
 from replication.models.base import draw_shift
 from support.training import SETTINGS, printed_similarity
 
@@ -117,7 +116,7 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
     fast, start = model(trunk, conditions, family), model(trunk, conditions, family)
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(classes)
-    collaborative_learning(*fast, Vectors(x, labels), conditions, settings, dict, None)
+    collaborative_learning(*fast, Samples(x, labels), conditions, settings, dict, None)
     theta, similarity = [*encoder.parameters(), *kernel.parameters()], partial(printed_similarity, kernel)
     target = printed.target_zero if settings.target == "zero" else printed.target_product
     given = (BATCH, EPOCHS, ETA, shuffler())
@@ -158,7 +157,7 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
-    collaborative_learning(*fast, Vectors(x, labels), 3, settings, dict, None)
+    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
 
     theta = [*encoder.parameters(), *kernel.parameters()]
     order = shuffler()(len(x))
@@ -191,7 +190,7 @@ def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int 
     for most in (None, BATCH):
         encoder, kernel = model("mlp", 1, "gaussian")
         settings = replace(PRINTED, references=references, samples_per_class=most, pair_weighting="balanced", epochs=1)
-        collaborative_learning(encoder, kernel, Vectors(x, labels), 1, settings, dict, None)
+        collaborative_learning(encoder, kernel, Samples(x, labels), 1, settings, dict, None)
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(value, ends[1][name], rtol=0, atol=1e-12)
@@ -203,6 +202,6 @@ def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws()
     order = torch.randperm(100, generator=torch.Generator().manual_seed(settings.seed))
     drawn = sum(torch.bincount(part, minlength=2).clamp_max(4) for part in labels[order].split(20))
     expected = (torch.tensor([0.9, 0.1], dtype=torch.float64) / (drawn / drawn.sum())).log()
-    torch.testing.assert_close(draw_shift(Vectors(torch.zeros(100, 1), labels), settings), expected)
-    whole = draw_shift(Vectors(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
+    torch.testing.assert_close(draw_shift(Samples(torch.zeros(100, 1), labels), settings), expected)
+    whole = draw_shift(Samples(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
     torch.testing.assert_close(whole, torch.zeros(2, dtype=torch.float64))

@@ -58,13 +58,6 @@ def test_without_conditions_equal_labels_have_1_and_others_what_the_target_says(
     torch.testing.assert_close(loss, (similarity - expected).square().mean())
 
 
-def test_classes_that_lie_as_a_simplex_have_no_loss() -> None:
-    angles = 2 * torch.pi * torch.arange(CLASSES) / CLASSES
-    corners = torch.stack([angles.cos(), angles.sin()], 1).double()
-    y = labels(ANCHORS)
-    assert float(AlignmentLoss(kernel("cosine"), "simplex", classes=CLASSES)(corners[y], y)) < 1e-12
-
-
 @pytest.mark.parametrize(
     ("shape", "y", "message"),
     [

@@ -8,26 +8,19 @@ from replication.datasets.mimic_iv.sofa import PLATELETS
 from support.ward import START, Ward, septic
 
 
-def test_onset_needs_culture_antibiotic_and_sofa_in_their_windows(tmp_path: Path) -> None:
+def test_onset_needs_culture_antibiotic_and_sofa(tmp_path: Path) -> None:
     ward = Ward()
-    for n in range(1, 10):
+    for n in range(1, 6):
         septic(ward, n)
-    # 1: antibiotic 71 h after the culture. 2: 73 h after. 3: culture 23 h after the antibiotic. 4: 25 h after.
-    for n, culture, drug in ((1, 10, 81), (2, 10, 83), (3, 35, 12), (4, 37, 12)):
-        ward.culture(n, culture)
-        ward.drug(n, drug)
-    ward.culture(5, 10)  # no antibiotic
-    ward.drug(6, 10)  # no culture
-    ward.culture(7, 10)
-    ward.drug(7, 11, "Erythromycin 0.5% Ophth Oint", "BOTH EYES")
-    ward.culture(8, 10)
-    ward.drug(8, 11, "Acetaminophen", "PO")
-    ward.culture(9, -6)  # SOFA comes 26 h after the suspicion
-    ward.drug(9, -5)
-    ward.stay(10)  # suspicion, but SOFA 0 throughout
-    ward.culture(10, 10)
-    ward.drug(10, 11)
-    assert ward.onsets(tmp_path, "suspicion") == {1: 10, 3: 12}
+    ward.stay(6)  # suspicion, but SOFA 0 throughout
+    for n in (1, 2, 3, 4, 6):
+        ward.culture(n, 10)  # 2: no antibiotic
+    ward.drug(1, 11)
+    ward.drug(3, 11, "Erythromycin 0.5% Ophth Oint", "BOTH EYES")
+    ward.drug(4, 11, "Acetaminophen", "PO")
+    ward.drug(5, 11)  # no culture
+    ward.drug(6, 11)
+    assert ward.onsets(tmp_path, "suspicion") == {1: 10}
 
 
 @pytest.mark.parametrize(("time", "hour"), [("suspicion", 25), ("sofa", 20), ("onset", 20)])

@@ -9,6 +9,7 @@ from clailearn.calibration import scaled_softmax
 from clailearn.errors import InputError
 from replication.experiments.predictions import (
     Samples,
+    gather_predictions,
     load_predictions,
     load_samples,
     save_predictions,
@@ -16,19 +17,16 @@ from replication.experiments.predictions import (
 )
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import binary_metrics, multiclass_metrics
-from replication.runs.identity import RunId
+from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 
 THRESHOLDS = (0.02, 0.1)
 
 
-def stored(
-    folder: Path, samples: Samples, runs: dict[RunId, Predictions], temperature: float, classes: int
-) -> list[Predictions]:
+def stored(folder: Path, samples: Samples, runs: dict[RunId, Predictions], classes: int) -> list[Predictions]:
     """What the files hold after both were written and read."""
     save_samples(folder / "samples.parquet", samples)
-    temperatures = dict.fromkeys(runs, temperature)
-    save_predictions(folder / "predictions_clai-m.parquet", runs, temperatures)
+    save_predictions(folder / "predictions_clai-m.parquet", runs)
     read = load_samples(folder / "samples.parquet")
     assert np.array_equal(read.y, samples.y)
     assert np.array_equal(read.group, samples.group)
@@ -39,7 +37,7 @@ def stored(
 
 def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: Path) -> None:
     samples, runs = multiclass()
-    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, TEMPERATURE, 4), strict=True):
+    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, 4), strict=True):
         assert np.array_equal(given.score.argmax(1), kept.score.argmax(1))
         before, after = (multiclass_metrics(samples.y, p) for p in (given.probability, kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
@@ -51,13 +49,14 @@ def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: P
 
 def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:
     samples, runs = recordings()
-    for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 1.0, 2), strict=True):
+    for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 2), strict=True):
         y = samples.y[samples.rows(run.fold)]
         assert given.alarm is not None
         assert kept.alarm is not None
         assert np.array_equal(given.alarm, kept.alarm)
         assert np.array_equal(given.score > 0, kept.score > 0)
-        for threshold in THRESHOLDS:  # calibrations are fitted again from float32, and few samples are as close as that
+        assert kept.calibration == given.calibration
+        for threshold in THRESHOLDS:  # few samples are as close to it as rounding moves them
             moved = (given.calibrated > threshold) != (kept.calibrated > threshold)
             assert moved.sum() <= 1
         before, after = (binary_metrics(y, p.score, p.probability, p.calibrated, threshold=0) for p in (given, kept))
@@ -69,7 +68,17 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
 
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
     samples, runs = recordings()
-    stored(tmp_path, samples, runs, 1.0, 2)
+    stored(tmp_path, samples, runs, 2)
     fewer = Samples(samples.y[1:], samples.group[1:], samples.recording[1:], samples.fold[1:])  # type: ignore[index]
     with pytest.raises(InputError, match=r"predictions_clai-m\.parquet: found \d+ rows of seed0/fold0, not \d+"):
         list(load_predictions(tmp_path / "predictions_clai-m.parquet", fewer, 2))
+
+
+def test_files_of_runs_gather_to_the_file_of_all_runs(tmp_path: Path) -> None:
+    for number, (_, runs) in enumerate((multiclass(), recordings())):
+        sources = [tmp_path / f"{number}-{n}.parquet" for n in range(len(runs))]
+        for path, (run, given) in zip(sources, runs.items(), strict=True):
+            save_predictions(path, {run: given})
+        gather_predictions(tmp_path / "gathered.parquet", sources)
+        save_predictions(tmp_path / "whole.parquet", runs)
+        assert (tmp_path / "gathered.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clailearn.errors import InputError
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.datasets.prepared import load, statistics, writing
 from replication.datasets.sources import obtain, prepare
 from replication.runs.settings import preparation_settings, raw_dataset, source_settings

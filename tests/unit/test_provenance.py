@@ -11,9 +11,8 @@ import pytest
 from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
-from replication.runs.identity import RunId
-from replication.runs.outputs import CLAIMS
-from replication.runs.record import Recorder, commit, digest, read_records, records_of, write_records
+from replication.runs.registry import CLAIMS
+from replication.runs.run import Recorder, RunId, commit, digest, read_records, records_of, write_records
 from support.published import PUBLISHED, copy_evidence, evidence_for
 from support.repository import REPOSITORY
 
@@ -40,10 +39,10 @@ def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch
 
 
 def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:
-    settings = {"threads": 3, "training": {"epochs": 5}}
+    settings = {"model": "clai-m", "threads": 3, "training": {"epochs": 5}}
     Recorder(RunId("cifar10", "clai-m", 1), settings, DESCRIPTION, "cpu").write(tmp_path / "run.json", iterations=12)
     record = json.loads((tmp_path / "run.json").read_text())
-    assert record["settings"] == {"model": "clai-m", **settings}
+    assert record["settings"] == settings
     assert record["config_hash"] == digest(record["settings"])
     assert record["data"] == {"raw.zip": "sha256:ab"}
     assert (record["threads"], record["seed"], record["fold"], record["iterations"]) == (3, 1, None, 12)
@@ -55,7 +54,7 @@ def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None
 
 def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
     recorder = Recorder(RunId("cifar10", "clai-m", 1), {"threads": 1}, DESCRIPTION, "cpu")
-    record = recorder.finish(earlier_seconds=1e5, earlier_cpu_seconds=2e5)
+    record = recorder.finish(earlier=(1e5, 2e5))
     own = recorder.finish()
     for measure, earlier in (("wall_seconds", 1e5), ("cpu_seconds", 2e5)):
         assert own[measure] < earlier <= record[measure], measure
@@ -82,13 +81,19 @@ def test_a_run_that_the_evidence_lacks_is_named() -> None:
 
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model() -> None:
-    frame = pd.read_csv(TABLE1.with_suffix(".csv")).dropna(subset="model")  # differences rest on all runs
+    frame = pd.read_csv(TABLE1.with_suffix(".csv")).query("other.isna()")  # differences rest on the runs of two
     traced = trace(frame, {}, published("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"))
     assert sum(len(rows) for rows, _ in traced) == len(frame)
     for rows, behind in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
         expected = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
         assert [record["run"] for record in behind] == expected
+
+
+def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
+    row = {"dataset": "cifar10", "study": "ablation", "cell": "full_zero", "model": "clai-m", "n": 3}
+    ((_, behind),) = trace(pd.DataFrame([row]), {}, published("cifar10", "ablation"))
+    assert [record["run"] for record in behind] == [f"ablation/full_zero/seed{seed}" for seed in range(3)]
 
 
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
@@ -108,9 +113,9 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     for part in (f"commit {record['commit'][:10]}", f"settings {record['config_hash']}", threads):
         assert part in run
     assert "<- cifar10/clai-m" not in text
-    accuracy = pd.read_csv(TABLE1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
-    assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
-    assert f'    torch: "{record["versions"]["torch"]}"' in text
+    shown = pd.read_csv(TABLE1.with_suffix(".csv")).query("other.isna()").set_index(["dataset", "model", "metric"])
+    assert f"{shown.loc[('cifar10', 'clai-c', 'accuracy'), 'mean']:.6g}" in text
+    assert f"torch: {record['versions']['torch']}" in text
     with pytest.raises(SystemExit, match="1"):
         main(["provenance", str(TABLE1), "--row", "model=gp"])
     assert "found no row with {'model': 'gp'}" in capsys.readouterr().err

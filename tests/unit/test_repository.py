@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from replication.runs.outputs import BENCHMARK
+from replication.runs.registry import BENCHMARK
 from support.repository import CONFIG, REAL, REPOSITORY
 
 DOCUMENTS = [
@@ -86,13 +86,6 @@ def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_o
     for path, text in tracked_texts().items():
         for options, name in installed.findall(text):
             assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path} installs {name}"
-
-
-def test_the_name_before_clailearn_is_imported_nowhere() -> None:
-    # It is another package of the index: a chat program. CHANGELOG.md tells how to move.
-    old = re.compile(r"^\s*(?:import|from) clai\b(?!-)|`clai\.\w+`|\bclai predict\b", flags=re.MULTILINE)
-    found = {path: match[0] for path, text in tracked_texts().items() if (match := old.search(text))}
-    assert found.keys() <= {"CHANGELOG.md"}, found
 
 
 def test_the_paper_is_cited_by_what_its_readers_see_and_not_by_lines_of_its_source() -> None:

@@ -38,7 +38,7 @@ class Trunk(nn.Module):
         (NAMES[Y], {}),
         (NAMES[Y].astype(object), {}),
         (Y, {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"}),
-        (Y, {"conditioning": None, "max_references": np.int64(20), "metric": "identity"}),
+        (Y, {"conditioning": None, "max_references": np.int64(20)}),
         (NAMES[Y], {"trunk": Trunk()}),
     ],
 )
@@ -103,12 +103,16 @@ def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("format", 2), ("inputs", 0), ("inputs", 5), ("classes", [0]), ("classes", [0, 1, "2"]), ("classes", [1, 0, 2]),
-        ("names", [1]), ("classes", [0, 1]), ("class_count", [50, 50]), ("class_count", [50, 50, 1]), ("calibration", 3),
-        ("next_index", 3), ("calibration", {"temperature": 0}), ("calibration", {"slope": 1.0}), ("sha256", "0" * 64),
-        ("parameters", {}), ("trunk", 1), ("parameters.kernel", "none"), ("parameters.width", 10**9),
-        ("parameters.epochs", 0), ("parameters.precision", "float32"), ("parameters.embedding_size", 2**62),
-        ("parameters.conditioning", None), ("parameters.kernel", "cosine"),
+        ("format", 3), ("input.shape", [0]), ("input.shape", [5]), ("classes", [0]), ("classes", [0, 1, "2"]),
+        ("classes", [1, 0, 2]), ("classes", [0, 1, 1]), ("input.names", [1]), ("input.kind", "features"), ("input.mirror", True),
+        ("classes", [0, 1]), ("population", [50, 50]), ("population", [50, 50, 1]), ("calibration", 3),
+        ("calibration", {"temperature": 0}), ("calibration", {"slope": 1.0}), ("sha256", "0" * 64),
+        ("estimator", {}), ("estimator.next_index", 3), ("estimator.parameters", {}),
+        ("settings.encoder", 1), ("settings.encoder", {}), ("settings.encoder.trunk", "own"), ("settings.encoder.trunk", "gru"),
+        ("settings.encoder.width", 10**9), ("settings.encoder.width", None), ("settings.kernel.name", "none"),
+        ("settings.kernel.name", "cosine"), ("settings.kernel", None), ("settings.precision", "float32"),
+        ("settings.embedding_size", 2**62), ("settings.conditioning", None), ("settings.rule", "centred"),
+        ("estimator.parameters.epochs", 0), ("estimator.parameters.kernel", "cosine"), ("estimator.parameters.width", 10**9),
     ],
 )  # fmt: skip
 def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: Any) -> None:
@@ -122,4 +126,12 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: 
     part[last] = value
     path.write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"model\.(json|safetensors)"):
+        clailearn.load(tmp_path)
+
+
+def test_an_older_format_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text('{"format": 1, "estimator": "CLaIClassifier"}')
+    with pytest.raises(
+        InputError, match=r"found format 1, expected 2.*move data\.classes to classes.*Fit an estimator"
+    ):
         clailearn.load(tmp_path)

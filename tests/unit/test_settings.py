@@ -10,16 +10,8 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
-from replication.runs.config_check import read_yaml
-from replication.runs.models import MODELS
-from replication.runs.settings import (
-    cell_settings,
-    cells,
-    dataset_settings,
-    effective_settings,
-    load_settings,
-    select,
-)
+from replication.runs.registry import MODELS, read_yaml
+from replication.runs.settings import Settings, cell_settings, cells, effective_settings, load_settings, pass_on, select
 from support.repository import REAL, REPOSITORY
 
 
@@ -33,9 +25,8 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
 
 OWN = {"title": "Pets", "path": "pets", "needs": "pets", "models": ["clai-m"], "overrides": {}}
 SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
-RATE, EPOCHS = (
-    {key: {"choice": values}} for key, values in (("training.rate", [1, 2]), ("training.epochs", ["many", "few"]))
-)
+RATE, EPOCHS = {"training.rate": {"choice": [1, 2]}}, {"training.epochs": {"choice": ["many", "few"]}}
+SIZE = {"embedding_size": {"choice": list(range(2, 10))}}
 LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 
 
@@ -45,6 +36,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"training": {"epoch": 3}}, "training: Additional properties are not allowed .'epoch' was unexpected"),
         ({"tuning": {"cifar10": {"spaces": {"gp": SPACE}}}}, "tuning.cifar10.spaces: found gp, which need rec"),
         ({"tuning": {"cifar10": {"spaces": {"clai-m": RATE}}}}, "tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexp"),
+        ({"tuning": {"cifar10": {"spaces": {"cross-entropy": SIZE}}}}, "found 'embedding_size', expected a setting that cross"),
         ({"tuning": {"cifar10": {"trials": 2, "spaces": {"clai-m": EPOCHS}}}}, "training.epochs: 'many' is not of type"),
         ({"tuning": {"cifar10": {"trials": 4, "spaces": {"gradient-boosting": LEAVES}}}}, "found 2 combinations, too few"),
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),
@@ -104,8 +96,18 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
     assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 1, "baselines": {"gp": {"epochs": 10}}}
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
         select(REAL, ["baselines.svm"])
-    for model in MODELS.values():
-        assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.settings).keys()
+    assert pass_on(REAL, "cross-entropy", ["threads"]) == {
+        "model": "cross-entropy", "threads": 1, **select(REAL, MODELS["cross-entropy"].reads),
+    }  # fmt: skip
+
+
+def test_a_setting_that_is_read_and_not_passed_on_is_an_error_with_its_key_and_rule() -> None:
+    passed_on = Settings(pass_on(REAL, "cross-entropy", ["training.epochs"]), "train_model")
+    assert passed_on["training"]["epochs"] == REAL["training"]["epochs"]
+    with pytest.raises(InputError, match="setting encoder: the rule train_model does not pass it on"):
+        passed_on["encoder"]
+    with pytest.raises(InputError, match=r"setting training\.warmup: the rule train_model does not pass it on"):
+        passed_on["training"]["warmup"]
 
 
 def test_command_prints_what_decides_a_run_and_which_names_there_are(
@@ -135,11 +137,8 @@ def test_own_overrides_win_over_what_trials_chose() -> None:
 
 
 def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
-    own = {
-        "seeds": ["0", "5"],
-        "datasets": {"mimic-iv": {"path": "null"}},
-        "training": {"samples": "null", "learning_rate": "1e-3", "epochs": "1e2", "batch_size": 16.0},
-    }
+    training = {"samples": "null", "learning_rate": "1e-3", "epochs": "1e2", "batch_size": 16.0}
+    own = {"seeds": ["0", "5"], "datasets": {"mimic-iv": {"path": "null"}}, "training": training}
     settings = load_settings(REPOSITORY, own)
     assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
     assert (settings["training"]["samples"], settings["training"]["learning_rate"]) == (None, 0.001)

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from replication.report.statistics import TRAINING_SHARE, holm, interval, replicates, spread
+from replication.metrics.intervals import TRAINING_SHARE, holm, interval, replicates, spread
 from support.repository import REAL
 
 Floats = NDArray[np.float64]

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
-from replication.report.labels import MINI_NOTE
-from replication.report.statistics import holm
-from replication.report.tables.layout import number
-from replication.report.tables.render import TABLES, Table, render
+from replication.metrics.intervals import holm
+from replication.report.labels import METRICS, MINI_NOTE, Metric
+from replication.report.tables.layout import Group, Layout, number, to_latex, to_markdown
+from replication.report.tables.render import Table, render
+from replication.runs.outputs import declared
+from replication.runs.registry import TABLES
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 
@@ -19,28 +22,70 @@ ONE_OF_EACH = ("pathmnist", "sleepedf-bands", "challenge2019")
 
 
 def rendered(name: str, root: Path = PUBLISHED) -> Table:
-    return render(name, sources_for(name, root), (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text())
+    return render(
+        name, declared(name), sources_for(name, root), (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["table1", "table3"])
-def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_the_latex(name: str) -> None:
+def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_both_forms(name: str) -> None:
     table = rendered(name)
-    shown = table.frame.dropna(subset=["mean", "model"]).query("model != 'majority-class'")
+    shown = table.frame.dropna(subset=["mean"]).query("other.isna() and model != 'majority-class'")
     assert len(shown)
     percent = {"accuracy", "precision", "recall", "f1", "roc_auc"} if name == "table1" else set()
     finer = {"ece_calibrated": 5, "log_loss_calibrated": 4}
     for row in shown.to_dict("records"):
-        metrics = pd.read_csv(PUBLISHED / row["dataset"] / "evidence" / "metrics.csv", keep_default_na=False)
-        own = metrics[(metrics["cell"] == row["model"]) & (metrics["metric"] == row["metric"])]
+        of_study = name == "table3" and isinstance(row["study"], str)
+        of, cell = (row["study"], row["cell"]) if of_study else (row["dataset"], row["model"])
+        metrics = pd.read_csv(PUBLISHED / of / "evidence" / "metrics.csv", keep_default_na=False)
+        own = metrics[(metrics["cell"] == cell) & (metrics["metric"] == row["metric"])]
         own = own[own["rule"].isin(["printed", ""]) & own["shares"].isin(["population", ""])]
         scale, digits = (100, 2) if row["metric"] in percent else (1, finer.get(row["metric"], 3))
         values = scale * own.groupby("fold" if name == "table3" else "seed")["value"].mean()
         assert row["mean"] == pytest.approx(values.mean())
         assert row["sd"] == pytest.approx(values.std(ddof=1), nan_ok=True)
         assert row["n"] == len(values)
-        assert number(row["mean"], row["sd"], digits) in table.tex
+        cell = number(row["mean"], Metric("", "", digits=digits), row["sd"])
+        assert cell in table.tex
+        assert cell in table.md
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
         assert f"{row['printed']:g}".rstrip("0") in table.tex
+
+
+def test_a_cell_has_true_minus_signs_the_parts_that_are_known_and_a_bound_for_small_p() -> None:
+    assert number(-0.517, METRICS["accuracy"], 0.25, -2.178, 1.13) == "−0.52 (0.25) [−2.18, 1.13]"
+    assert number(-0.517, METRICS["ece"]) == "−0.517"
+    assert [number(p, METRICS["p"]) for p in (0.0042, 0.0009, float("nan"))] == ["0.0042", "<0.001", "–"]
+
+
+def test_the_two_forms_show_the_same_texts_each_in_its_own_spelling() -> None:
+    layout = Layout(
+        ["Model", "Share (%)"], [Group("Ours", [["a|b_c", "−1.00*"]]), Group("Theirs", [], "not run: needs R&D")]
+    )
+    text = "Caption.\nA note."
+    latex, markdown = to_latex([layout], text, "tab:t", miniature=False), to_markdown([layout], text)
+    assert r"\quad a\textbar{}b\_c & $-$1.00* \tabularnewline" in latex
+    assert r"\textbf{Theirs}, \emph{not run: needs R\&D}" in latex
+    assert markdown.splitlines()[2:7] == [
+        "| Model | Share (%) |", "| --- | ---: |", "| **Ours** |  |", r"| a\|b_c | −1.00\* |",
+        "| **Theirs**: not run: needs R&D |  |",
+    ]  # fmt: skip
+    assert markdown.endswith("|  |\n\nA note.\n")
+
+
+def test_a_new_table_is_an_entry_as_the_recipe_has_it() -> None:
+    text = (REPOSITORY / "docs" / "extending.md").read_text()
+    ((name, entry),) = yaml.safe_load(
+        re.findall(r"```yaml\n(supplement/table.*?)```", text, flags=re.DOTALL)[0]
+    ).items()
+    table = render(name, entry, sources_for("table1"), "Accuracy by rule.")
+    metrics = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "metrics.csv")
+    means = 100 * metrics.query("cell == 'clai-c' and metric == 'accuracy'").groupby("rule")["value"].mean()
+    own = table.frame.query("dataset == 'cifar10' and model == 'clai-c' and metric == 'accuracy'")
+    assert own.set_index("rule")["mean"][means.index].to_numpy() == pytest.approx(means.to_numpy())
+    of_cifar10 = table.md.partition("**CIFAR-10**")[2]
+    rows = [of_cifar10.index(f"| {rule} | {means[rule]:.2f}") for rule in ("printed", "centred", "balanced", "parzen")]
+    assert rows == sorted(rows)
 
 
 @pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
@@ -93,7 +138,7 @@ def test_all_tables_compile(datasets: tuple[str, ...], tmp_path: Path) -> None:
         pytest.skip("pdflatex is not installed")
     root = copy_evidence(tmp_path / "mini", *datasets) if datasets else PUBLISHED
     body = "".join(rendered(name, root).tex + "\\clearpage\n" for name in TABLES)
-    packages = "\\usepackage{booktabs,graphicx,longtable,xcolor}\\usepackage[margin=2.2cm]{geometry}"
+    packages = "\\usepackage{booktabs,graphicx,xcolor}\\usepackage[margin=2.2cm]{geometry}"
     text = f"\\documentclass[a4paper]{{article}}{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
     (tmp_path / "tables.tex").write_text(text)
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
@@ -111,7 +156,7 @@ def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_i
     row = compared.query("model == 'clai-m' and other == 'clai-c' and metric == 'accuracy'")
     shown = frame.query("dataset == 'cifar10' and model == 'clai-m' and other == 'clai-c' and metric == 'accuracy'")
     names = ["value", "low", "high"]
-    assert shown[names].to_numpy() == pytest.approx(100 * row[names].to_numpy())
+    assert shown[["mean", "low", "high"]].to_numpy() == pytest.approx(100 * row[names].to_numpy())
     root = copy_evidence(tmp_path / "published", "cifar10")
     (root / "cifar10" / "evidence" / "comparisons.csv").unlink()
     missing = rendered("supplement/tableS2", root).frame.query("dataset == 'cifar10'")

@@ -1,23 +1,27 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
+from functools import cache
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from replication.report.tables.setup import best_trials, trials_frame
-from replication.runs.record import RUNS, read_records, write_records
+from replication.report.tables.render import trials as table_of_trials
+from replication.runs.registry import PREFIX
+from replication.runs.run import RUNS, read_records, write_records
 from replication.runs.settings import (
     cell_settings,
     cells,
+    chosen_trial,
     dataset_settings,
     load_settings,
     merge,
     model_settings,
     runs_of_study,
+    standard_error,
+    trial_settings,
+    trials,
 )
-from replication.runs.tuning import PREFIX, trial_settings, trials
-from support.published import change, copy_evidence, sources_for
+from support.published import copy_evidence, sources_for
 from support.repository import REAL, REPOSITORY
 
 SPACE = {
@@ -84,6 +88,15 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 TUNED = "tuning-cifar10"
 
 
+@cache
+def best_trials() -> dict[str, dict[str, int]]:
+    """Return the number of the chosen trial by tuning and model."""
+    best: dict[str, dict[str, int]] = {}
+    for row in table_of_trials(sources_for("supplement/tableS3"), []).query("chosen == True").to_dict("records"):
+        best.setdefault(row["study"], {})[row["model"]] = int(row["trial"].removeprefix("trial"))
+    return best
+
+
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
     records = read_records(root / "cifar10" / "evidence" / RUNS)
@@ -92,34 +105,25 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
             training = record["settings"]["training"] | {"learning_rate": 0.12345}
             record["settings"] = record["settings"] | {"training": training}
     write_records(root / "cifar10" / "evidence" / RUNS, records)
-    frame = trials_frame(sources_for("supplement/tableS3", root))
-    assert "cross-entropy" in set(frame.loc[frame["trial"].isna(), "model"])
-    assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
+    frame = table_of_trials(sources_for("supplement/tableS3", root), [])
+    tested = set(frame.loc[frame["scored_on"] == "test", "model"])
+    assert "cross-entropy" in tested
+    assert "clai-c" not in tested
 
 
-@pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
-def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
-    tmp_path: Path, best: float, chosen: int
-) -> None:
-    root = copy_evidence(tmp_path / "published", TUNED)
-    # Each trial has a standard deviation of 0.0141 over two seeds, and its mean an error of 0.01.
-    rows = [
-        (TUNED, f"clai-m_trial{n}", seed, "", "printed", "population", "accuracy", mean + 0.01 - 0.02 * seed)
-        for n, mean in enumerate((0.7, best, 0.6))
-        for seed in (0, 1)
-    ]
-    change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    evidence = sources_for("supplement/tableS3", root).evidence
-    assert best_trials(evidence, TUNED) == {"clai-m": chosen}
+def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() -> None:
+    error = standard_error([0.0141, 0.0141, 0.0141], seeds=2)
+    assert error == pytest.approx(0.01, rel=0.01)
+    assert [chosen_trial([0.7, best, 0.6], error) for best in (0.705, 0.72)] == [0, 1]
+    assert chosen_trial([0.7, 0.705, 0.705], standard_error([float("nan")] * 3, seeds=1)) == 1, "one seed has no error"
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
-    evidence = sources_for("supplement/tableS3").evidence
-    if not evidence.has(tuning):
+    if tuning not in best_trials():
         pytest.skip(f"no evidence of {tuning} is published")
-    best = best_trials(evidence, tuning)
+    best = best_trials()[tuning]
     assert best.keys() <= REAL["tuning"][dataset]["spaces"].keys()  # published trials may be of some models alone
     drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}

@@ -15,19 +15,16 @@ from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
+from replication.experiments.packing import pack
 from replication.experiments.predictions import samples_of, save_predictions, save_samples
-from replication.experiments.published import pack
-from replication.metrics.comparisons import METRICS, compare_models
+from replication.metrics.bootstrap import SAMPLE_METRICS, compare_models
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits
 from replication.models.run import Run
 from replication.report.evidence import Evidence
 from replication.report.verify import recompute
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.identity import RunId
-from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.run import COLUMNS, SAMPLES, RunId, gather, predictions_of
 from replication.runs.settings import merge
 from support.repository import REAL, SOURCES
 
@@ -76,9 +73,9 @@ def test_two_classes_have_all_evidence(
     tables, predicted = {}, {}
     for model in ("clai-m", "cross-entropy"):
         run, made = Run(data, settings, RunId("two", model, 0), torch.device("cpu")), create(model)
-        made.fit(run, run.splits, None)
+        made.fit(run, None)
         assert "steps in 2 epochs are few for a network. Raise training.epochs" in caplog.text
-        evaluation = evaluate(run, made, run.splits)
+        evaluation = evaluate(run, made)
         of_run, y = evaluation.predictions, np.asarray(data["y_test"])
         main = evaluation.metrics.query("rule in ['printed', ''] and shares in ['population', '']")
         found, label = main.set_index("metric")["value"], of_run.score > 0
@@ -91,7 +88,7 @@ def test_two_classes_have_all_evidence(
         assert (found["auroc"], found["ece_calibrated"]) == (found["roc_auc"], found["ece_scaled"])
         tables[str(run.id)] = evaluation.metrics
         predicted[model] = {0: of_run}
-        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
+        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
         pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)
         share = (clailearn.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
@@ -103,11 +100,12 @@ def test_two_classes_have_all_evidence(
     compared = compare_models(samples.y, samples.group, predicted, draws=20)
     compared.to_csv(evidence.path("two", "comparisons.csv"), index=False)
     again = recompute(evidence, "two")
-    both = gathered.merge(again["metrics.csv"], on=["model", "seed", "rule", "shares", "metric"], how="right")
+    both = gathered.merge(again["metrics.csv"], on=["cell", "seed", "rule", "shares", "metric"], how="right")
     np.testing.assert_allclose(both["value_x"], both["value_y"], atol=5e-4)
     np.testing.assert_allclose(compared["value"], again["comparisons.csv"]["value"], atol=5e-4)
-    both = both.merge(compared[compared["other"] == ""], on=["model", "metric"])
-    assert len(both) == 2 * len(METRICS)
+    alone = compared[compared["other"] == ""].rename(columns={"model": "cell"})
+    both = both.merge(alone, on=["cell", "metric"])
+    assert len(both) == 2 * len(SAMPLE_METRICS)
     np.testing.assert_allclose(both["value_x"], both["value"], atol=1e-6)
 
 

@@ -1,6 +1,5 @@
 """Verification: agreement where nothing was changed, and each change is found and named."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -9,20 +8,9 @@ import pandas as pd
 import pytest
 
 from replication.report.evidence import Evidence
-from replication.report.tables.layout import result_rows
-from replication.report.tables.paper import TABLE1_METRICS
-from replication.report.verify import (
-    Agreement,
-    compare,
-    of_claims,
-    of_dataset,
-    of_model,
-    of_table,
-    summary,
-)
-from replication.runs.identity import RunId
+from replication.report.verify import Agreement, compare, summary, verify_claims, verify_dataset, verify_model
+from replication.runs.run import RunId
 from support.predictions import write_predicted_evidence
-from support.published import copy_evidence
 
 EXPECTED = {"pathmnist": {"title": "PathMNIST", "needs": "a download"}}
 
@@ -33,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def verified(folder: Path) -> pd.DataFrame:
-    return of_dataset(evidence_of(folder), "pathmnist")[0]
+    return verify_dataset(evidence_of(folder), "pathmnist")[0]
 
 
 def evidence_of(folder: Path) -> Evidence:
@@ -63,56 +51,26 @@ def test_a_changed_metric_is_named(folder: Path) -> None:
     assert "clai-m, 1, printed, population, accuracy" in summary(numbers)
 
 
-def test_a_changed_score_is_found(folder: Path) -> None:
+def test_a_changed_score_and_a_model_without_predictions_are_found(folder: Path) -> None:
     path = folder / "predictions_clai-m.parquet"
     frame = duckdb.read_parquet(str(path)).df()
     scores = [name for name in frame if name.startswith("score_")]
     frame.loc[0, scores] = np.roll(frame.loc[0, scores], 1)  # of one sample the class with the largest score changes
     duckdb.from_df(frame).write_parquet(str(path))
-    numbers = verified(folder)
-    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
-    assert "clai-m, 0, printed, population, accuracy" in set(different["name"])
-
-
-def test_a_model_without_its_predictions_differs(folder: Path) -> None:
     (folder / "predictions_cross-entropy.parquet").unlink()
     numbers = verified(folder)
-    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
-    assert "cross-entropy, 0, accuracy" in set(different["name"])
-
-
-def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Path, tmp_path: Path) -> None:
-    copy_evidence(tmp_path / "published", "cifar10")
-    expected = EXPECTED | {"cifar10": {"title": "CIFAR-10", "needs": "a download"}}
-    published = Evidence.found(tmp_path / "published", expected)
-    _, files = of_dataset(published, "pathmnist")
-    here = replace(published, recomputed={"pathmnist": files})
-
-    def table(evidence: Evidence) -> pd.DataFrame:
-        rows = [result_rows(evidence, name, ["clai-m"], TABLE1_METRICS) for name in expected]
-        return pd.DataFrame([row for part in rows for row in part])
-
-    tracked = table(published)
-    numbers = of_table("table1", tracked, table(here), ["pathmnist"])
-    of_pathmnist = numbers["name"].str.startswith("pathmnist")
-    assert set(numbers.loc[of_pathmnist, "agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
-    assert set(numbers.loc[~of_pathmnist, "agreement"]) == {Agreement.NOT_PUBLISHED}
-    for dataset in expected:
-        changed = tracked.copy()
-        changed.loc[(changed["dataset"] == dataset) & (changed["metric"] == "accuracy"), "mean"] += 0.02
-        numbers = of_table("table1", changed, table(here), ["pathmnist"])
-        different = numbers[numbers["agreement"] == Agreement.DIFFERS]
-        assert list(different["name"]) == [f"{dataset}, clai-m, accuracy: mean"]
+    different = set(numbers.loc[numbers["agreement"] == Agreement.DIFFERS, "name"])
+    assert {"clai-m, 0, printed, population, accuracy", "cross-entropy, 0, accuracy"} <= different
 
 
 def test_a_changed_verdict_is_found_and_named() -> None:
     tracked = [{"id": "1", "outcome": "reproduced", "qualifier": "", "note": ""}]
-    assert list(of_claims(tracked, tracked)["agreement"]) == [Agreement.EQUAL]
-    (row,) = of_claims(tracked, [tracked[0] | {"qualifier": "on a substitute"}]).to_dict("records")
+    assert list(verify_claims(tracked, tracked)["agreement"]) == [Agreement.EQUAL]
+    (row,) = verify_claims(tracked, [tracked[0] | {"qualifier": "on a substitute"}]).to_dict("records")
     assert (row["name"], row["here"], row["agreement"]) == (
         "verdict 1", "reproduced, on a substitute", Agreement.DIFFERS,
     )  # fmt: skip
-    assert of_claims(tracked, [])["here"].item() == "missing"
+    assert verify_claims(tracked, [])["here"].item() == "missing"
 
 
 def test_nan_agrees_with_nan_alone() -> None:
@@ -125,7 +83,7 @@ def test_a_published_model_must_have_its_accuracy_to_the_last_image(folder: Path
     metrics = evidence_of(folder).metrics("pathmnist")
     run = RunId("pathmnist", "clai-m", 1)
     own = pd.read_csv(folder / "metrics.csv").query("cell == 'clai-m' and seed == 1")
-    assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.EQUAL
+    assert verify_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.EQUAL
     own.loc[own["metric"] == "accuracy", "value"] += 2 / 3000
-    assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.DIFFERS
-    assert of_model(run, metrics, own, same_precision=False)["agreement"].item() == Agreement.WITHIN
+    assert verify_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.DIFFERS
+    assert verify_model(run, metrics, own, same_precision=False)["agreement"].item() == Agreement.WITHIN

@@ -1,4 +1,4 @@
-"""What docs/rerunning.md says: a table needs tracked evidence alone, and others' results are taken over without computing."""
+"""What docs/running.md says of results of another machine: they are taken over without computing."""
 
 import json
 import os

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.report.plan import runs_left
-from replication.runs.outputs import OUTPUTS
+from replication.runs.registry import OUTPUTS
 from support.copies import Tree
 from support.repository import REAL
 
@@ -28,9 +28,7 @@ def test_the_plan_counts_the_runs_that_a_login_node_without_torch_plans(shared_t
 
 
 @pytest.mark.parametrize("path", ["mimic", None])
-def test_datasets_of_raw_files_that_are_not_at_hand_are_left_out(
-    shared_tree: Tree, tmp_path: Path, path: str | None
-) -> None:
+def test_datasets_without_raw_files_at_hand_are_left_out(shared_tree: Tree, tmp_path: Path, path: str | None) -> None:
     """Also one of the raw files of another."""
     second = REAL["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "models": ["clai-m"]}
     own = {"run": ["mimic-iv-all"], "datasets": {"mimic-iv": {"path": path}, "mimic-iv-all": second}}

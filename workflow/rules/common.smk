@@ -1,21 +1,18 @@
 # What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
+from functools import cache
 from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
-from replication.runs import controls, gather, outputs, settings as run_settings
-from replication.runs.identity import RunId
-from replication.runs.jobs import remove_finished_checkpoints
-from replication.runs.models import CLAI, EMBEDDING, MODELS, fitted_on
-from replication.runs.record import file_digest
-from replication.runs.tuning import tuning_studies
-
-config["studies"] |= tuning_studies(config)
+from replication.runs import outputs, registry, settings as run_settings
+from replication.runs.registry import CLAI, EMBEDDING, MODELS, fitted_on
+from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRAINED = fitted_on("samples")
+NAMED_OUTPUTS = [*registry.OUTPUTS, *outputs.own_outputs(config)]
 
 
 wildcard_constraints:
@@ -23,11 +20,11 @@ wildcard_constraints:
     study="|".join(config["studies"]),
     name="|".join([*config["datasets"], *config["studies"]]),
     model="|".join(MODELS),
-    embedding="|".join(controls.EMBEDDINGS),
+    embedding="|".join(registry.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    table="|".join(outputs.of_kind("table", config)),
-    figure="|".join(outputs.of_kind("figure", config)),
+    table="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "table"),
+    figure="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "figure"),
 
 
 def library(*folders):
@@ -43,97 +40,81 @@ EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metric
 RENDERING = library("replication/report", "replication/metrics", "replication/runs")
 
 
-def settings_of(wildcards, model=None):
-    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for the model."""
-    name = wildcards.get("study") or wildcards.dataset
-    if "cell" in wildcards.keys():
-        return run_settings.cell_settings(config, name, wildcards.cell)
-    if name in config["studies"]:
-        return run_settings.study_settings(config, name)
-    return run_settings.model_settings(config, name, *filter(None, [model or wildcards.get("model")]))
+# Settings of a run's samples: how images are normalised, and which patients validate.
+SPLITS = ("normalise_test_separately", "validation_share_recordings")
 
 
-def model_of(wildcards):
-    """The model of the wildcards, of their embedding or of their cell."""
-    if "embedding" in wildcards.keys():
-        return controls.EMBEDDINGS[wildcards.embedding].model
-    return wildcards.get("model") or settings_of(wildcards)["model"]
+def settings_of(*keys, model=lambda wildcards: wildcards.model):
+    """Params function for runs on a dataset: these settings, and what the model reads beyond them."""
 
+    def settings(wildcards):
+        name = model(wildcards)
+        return run_settings.pass_on(run_settings.model_settings(config, wildcards.dataset, name), name, keys)
 
-def only(*keys):
-    """Params function: these settings; a change of another one reruns nothing."""
-    return lambda wildcards: run_settings.select(settings_of(wildcards), keys)
-
-
-def read_by_model(*keys, model=None):
-    """Params function: what the fit of the wildcards' model, or of this one, reads, and `keys`."""
-
-    def reads(wildcards):
-        name = model or model_of(wildcards)
-        found = run_settings.select(settings_of(wildcards, name), [*MODELS[name].settings, *keys])
-        return found if "model" in wildcards.keys() else found | {"model": name}
-
-    return reads
+    return settings
 
 
 def threads_of(wildcards):
-    return settings_of(wildcards)["threads"]
+    return run_settings.dataset_settings(config, wildcards.dataset)["threads"]
 
 
 def checkpoint_of(wildcards, output):
     return str(Path(output[0]).with_name("checkpoint.pt"))
 
 
-def of_runs(runs, name):
+def files_of(runs, name):
     """A file of each of these runs."""
     return [f"<results>/{run}/{name}" for run in runs]
 
 
-def files_of_runs(name, *models, first=False):
-    """Input function: a file of every run of these models, if the dataset has them, or of each one's first run.
-
-    Without models it is that of the wildcards.
-    """
-
-    def files(wildcards):
-        asked = models or [wildcards.model]
-        own = [model for model in config["datasets"][wildcards.dataset]["models"] if model in asked]
-        runs = [run_settings.runs_of_model(config, wildcards.dataset, model) for model in own]
-        return of_runs([run for of_model in runs for run in (of_model[:1] if first else of_model)], name)
-
-    return files
+def files_of_models(name, models):
+    """Input function: a file of every run of these models that the dataset has."""
+    return lambda wildcards: files_of(outputs.runs_of_models(config, wildcards.dataset, models), name)
 
 
-def files_behind(name, file):
-    """The files of single runs behind a gathered file of evidence."""
-    return [f"<results>/{path}" for path in gather.files_behind(config, name, file)]
+def prepared_of(name):
+    """The prepared data of a dataset or study."""
+    return f"<results>/{run_settings.data_of(config, name)}/prepared/dataset.json"
+
+
+def embeddings_below(name, run, model):
+    """The embeddings that a baseline on a dataset or in a study is fitted on; none for other models."""
+    return f"<results>/{name}/{EMBEDDING}/{run}/embedded.safetensors" if MODELS[model].of == "embeddings" else []
 
 
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
-    return lambda wildcards: files_of_runs(name, first=True)(wildcards)[0]
+    return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
 
 
-def raw_of(name):
-    """Input function: a file of the dataset that owns the raw files."""
-    return lambda wildcards: f"<results>/{run_settings.raw_dataset(config, wildcards.dataset)}/{name}"
+def objective_model(wildcards):
+    """The model whose network and settings an embedding has."""
+    return registry.EMBEDDINGS[wildcards.embedding].model
 
 
-def embeddings_below(wildcards):
-    """The embeddings that a baseline, on a dataset or as a cell, is fitted on; none for other models."""
-    if MODELS[model_of(wildcards)].of != "embeddings":
-        return []
-    return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
+@cache  # drawing trials takes time
+def cell_settings(study, cell):
+    return run_settings.cell_settings(config, study, cell)
 
 
-def prepared_of(wildcards):
-    """The prepared dataset of the wildcards' study, or of their dataset or study."""
-    name = wildcards.get("study") or wildcards.name
-    return f"<results>/{run_settings.data_of(config, name)}/prepared/dataset.json"
+def cell_of(wildcards):
+    """All settings of the wildcards' cell, with its `model`."""
+    return cell_settings(wildcards.study, wildcards.cell)
+
+
+def settings_of_cell(*keys):
+    """Params function for runs of a cell: these settings, what a network reads, and what its model reads beyond them."""
+
+    def settings(wildcards):
+        cell = cell_of(wildcards)
+        network = ["device", "encoder", "target", "training"] if cell["model"] in TRAINED else []
+        return run_settings.pass_on(cell, cell["model"], [*keys, *network])
+
+    return settings
 
 
 def name_of(wildcards):
-    return wildcards.get("table") or wildcards.get("figure", outputs.CLAIMS)
+    return wildcards.get("table") or wildcards.get("figure", registry.CLAIMS)
 
 
 def root_of(wildcards):

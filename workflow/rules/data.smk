@@ -46,7 +46,7 @@ rule fetch_source:
 
 rule prepare_dataset:
     input:
-        raw=raw_of("raw.json"),
+        raw=lambda wildcards: f"<results>/{run_settings.raw_dataset(config, wildcards.dataset)}/raw.json",
         library=DATA,
     output:
         description="<results>/{dataset}/prepared/dataset.json",
@@ -58,7 +58,7 @@ rule prepare_dataset:
         memory_gb=lambda wildcards: config["datasets"][wildcards.dataset].get("memory_gb", 0),
     params:
         settings=lambda wildcards: run_settings.preparation_settings(config, wildcards.dataset),
-        seed=lambda wildcards: settings_of(wildcards)["split_seed"],
+        seed=lambda wildcards: config["split_seed"],
     message:
         "Parse, split and count {wildcards.dataset} and compute its statistics."
     script:

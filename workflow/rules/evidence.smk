@@ -3,47 +3,29 @@
 # <results>/{dataset}/models/{model}/, the models to publish.
 
 
-rule gather_table:
+rule gather:
     input:
-        tables=lambda wildcards: files_behind(wildcards.name, f"{wildcards.table}.csv"),
+        files=lambda wildcards: [f"<results>/{file}" for file in outputs.files_behind(config, **wildcards)],
         library=DATA,
     output:
-        "<results>/{name}/evidence/{table}.csv",
+        "<results>/{name}/evidence/{file}",
     log:
-        "<logs>/{name}/gather_{table}.log",
+        "<logs>/{name}/gather/{file}.log",
     wildcard_constraints:
-        table="|".join(gather.TABLES),
+        file="|".join([*outputs.GATHERED, *outputs.RECORDS]),
     conda:
         "../../envs/environment.yaml"
     params:
-        of_study=lambda wildcards: wildcards.name in config["studies"],
+        study=lambda wildcards: wildcards.name in config["studies"],
     message:
-        "Gather {wildcards.table} of all runs of {wildcards.name}."
+        "Gather {wildcards.file} of all runs of {wildcards.name}."
     script:
-        "../scripts/gather_table.py"
-
-
-rule gather_records:
-    input:
-        records=lambda wildcards: files_behind(wildcards.name, f"{wildcards.records}.jsonl"),
-        library=DATA,
-    output:
-        "<results>/{name}/evidence/{records}.jsonl",
-    log:
-        "<logs>/{name}/gather_{records}.log",
-    wildcard_constraints:
-        records="runs|evaluations",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Gather the records of all {wildcards.records} of {wildcards.name}."
-    script:
-        "../scripts/gather_records.py"
+        "../scripts/gather.py"
 
 
 rule describe_data:
     input:
-        prepared=prepared_of,
+        prepared=lambda wildcards: prepared_of(wildcards.name),
         library=DATA,
     output:
         "<results>/{name}/evidence/dataset.json",
@@ -59,30 +41,13 @@ rule describe_data:
         "../scripts/describe_data.py"
 
 
-rule draw_intervals:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", *MODELS),
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/intervals.csv",
-    log:
-        "<logs>/{dataset}/draw_intervals.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Draw intervals by patient of {wildcards.dataset}."
-    script:
-        "../scripts/draw_intervals.py"
-
-
 rule trace_signals:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=files_of_runs("embedded.safetensors", *CLAI),
-        latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
-        controls=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "latent.csv"),
-        areas=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "areas.csv"),
+        embedded=files_of_models("embedded.safetensors", CLAI),
+        latent=files_of_models("latent.npz", [name for name, model in MODELS.items() if model.latent]),
+        controls=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "latent.csv"),
+        areas=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:
         signals="<results>/{dataset}/evidence/signals.csv",
@@ -116,8 +81,7 @@ rule gather_samples:
 
 rule gather_predictions:
     input:
-        predictions=files_of_runs("predictions.npz"),
-        metrics=files_of_runs("metrics.csv"),
+        predictions=lambda wildcards: files_of_models("predictions.parquet", [wildcards.model])(wildcards),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/predictions_{model}.parquet",
@@ -126,7 +90,7 @@ rule gather_predictions:
     conda:
         "../../envs/environment.yaml"
     message:
-        "Round and gather the predictions of {wildcards.model} in {wildcards.dataset}."
+        "Gather the predictions of {wildcards.model} in {wildcards.dataset}."
     script:
         "../scripts/gather_predictions.py"
 
@@ -134,16 +98,18 @@ rule gather_predictions:
 rule compare_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", *MODELS),
+        predictions=files_of_models("predictions.parquet", MODELS),
         library=EVALUATION,
     output:
-        "<results>/{dataset}/evidence/comparisons.csv",
+        "<results>/{dataset}/evidence/{file}",
     log:
-        "<logs>/{dataset}/compare_models.log",
+        "<logs>/{dataset}/compare_models/{file}.log",
+    wildcard_constraints:
+        file="comparisons.csv|intervals.csv",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Compare the models of {wildcards.dataset} over seeds and test samples."
+        "Compare the models of {wildcards.dataset}: {wildcards.file}, over test samples or patients."
     script:
         "../scripts/compare_models.py"
 
@@ -151,7 +117,7 @@ rule compare_models:
 rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=lambda wildcards: files_of_runs("embedded.safetensors", *CLAI, first=True)(wildcards)[:1],
+        embedded=lambda wildcards: files_of_models("embedded.safetensors", CLAI)(wildcards)[:1],
         library=EVALUATION,
     output:
         tsne="<results>/{dataset}/evidence/tsne.csv.gz",
@@ -161,7 +127,10 @@ rule project_embeddings:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=only("threads", "embedding_size", "encoder", "kernel"),
+        settings=lambda wildcards: run_settings.select(
+            run_settings.dataset_settings(config, wildcards.dataset),
+            ["threads", "embedding_size", "encoder", "kernel"],
+        ),
     message:
         "Project test embeddings of {wildcards.dataset} to two dimensions."
     script:
@@ -184,12 +153,12 @@ rule pack_model:
     log:
         "<logs>/{dataset}/models/{model}/pack_model.log",
     wildcard_constraints:
-        model="|".join(outputs.PUBLISHED_MODELS),
+        model="|".join(registry.PUBLISHED_MODELS),
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model("embedding_size", "kernel"),
+        settings=settings_of("device", "threads", "encoder", "target", "training", "embedding_size", "kernel", *SPLITS),
         limits=lambda wildcards: config["datasets"][wildcards.dataset].get("limits", []),
     message:
         "Pack {wildcards.model} of {wildcards.dataset} with its references, and write its card."
@@ -200,7 +169,7 @@ rule pack_model:
 rule picture_votes:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        record=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.json",
+        record=f"<results>/{{dataset}}/models/{registry.PICTURED_MODEL}/model.json",
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/votes.csv.gz",
@@ -218,10 +187,10 @@ rule check_theory:
     input:
         library=EVALUATION,
     output:
-        found=f"<results>/{outputs.THEORY}/evidence/theory.csv",
-        records=f"<results>/{outputs.THEORY}/evidence/runs.jsonl",
+        found=f"<results>/{registry.THEORY}/evidence/theory.csv",
+        records=f"<results>/{registry.THEORY}/evidence/runs.jsonl",
     log:
-        f"<logs>/{outputs.THEORY}/check_theory.log",
+        f"<logs>/{registry.THEORY}/check_theory.log",
     conda:
         "../../envs/environment.yaml"
     params:
@@ -236,25 +205,24 @@ rule check_theory:
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_complexity:
     input:
-        library=[
-            *TRAINING,
-            "src/replication/experiments/complexity.py",
-            "src/replication/metrics/passes.py",
-        ],
+        library=[*TRAINING, "src/replication/experiments/schedules.py"],
     output:
-        measured=f"<results>/{outputs.BENCHMARK}/{{part}}.csv",
-        record=f"<results>/{outputs.BENCHMARK}/{{part}}.json",
+        measured=f"<results>/{registry.BENCHMARK}/{{part}}.csv",
+        record=f"<results>/{registry.BENCHMARK}/{{part}}.json",
     log:
-        f"<logs>/{outputs.BENCHMARK}/measure_complexity_{{part}}.log",
+        f"<logs>/{registry.BENCHMARK}/measure_complexity_{{part}}.log",
     wildcard_constraints:
-        part="|".join(outputs.BENCHMARK_PARTS),
+        part="|".join(registry.BENCHMARK_PARTS),
     conda:
         "../../envs/environment.yaml"
     threads: config["threads"] if config["miniature"] else 1024
     resources:
         gpu=1,
     params:
-        settings=lambda wildcards: run_settings.benchmark_settings(config),
+        settings=lambda wildcards: run_settings.select(
+            run_settings.dataset_settings(config, "cifar10"),
+            ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"],
+        ),
     message:
         "Measure time and memory ({wildcards.part}) while the machine does nothing else."
     script:
@@ -263,15 +231,15 @@ rule measure_complexity:
 
 rule gather_complexity:
     input:
-        measured=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.csv", part=outputs.BENCHMARK_PARTS),
-        records=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.json", part=outputs.BENCHMARK_PARTS),
+        measured=expand(f"<results>/{registry.BENCHMARK}/{{part}}.csv", part=registry.BENCHMARK_PARTS),
+        records=expand(f"<results>/{registry.BENCHMARK}/{{part}}.json", part=registry.BENCHMARK_PARTS),
         library=DATA,
     output:
-        measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
-        records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
-        description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
+        measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
+        records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",
+        description=f"<results>/{registry.BENCHMARK}/evidence/dataset.json",
     log:
-        f"<logs>/{outputs.BENCHMARK}/gather_complexity.log",
+        f"<logs>/{registry.BENCHMARK}/gather_complexity.log",
     conda:
         "../../envs/environment.yaml"
     params:

@@ -1,6 +1,6 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
-# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json. Of datasets
-# of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
+# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex and .md or .pdf and .png, .csv and .json.
+# Of datasets of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
 
 
 rule render_table:
@@ -12,6 +12,7 @@ rule render_table:
         library=RENDERING,
     output:
         tex="<figures>/{table}.tex",
+        md="<figures>/{table}.md",
         csv=report(
             "<figures>/{table}.csv", caption="../report/output.rst", category="Tables", labels={"table": "{table}"}
         ),
@@ -25,6 +26,7 @@ rule render_table:
         root=root_of,
         datasets=shown_in,
         settings=lambda wildcards: config if wildcards.table == "table2" else {},
+        declared=lambda wildcards: outputs.declared(wildcards.table),
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."
@@ -37,7 +39,7 @@ rule draw_figure:
         evidence=evidence_of,
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
-        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == outputs.OF_CLAIMS else [],
+        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == registry.CLAIMS_FIGURE else [],
         library=RENDERING,
     output:
         pdf="<figures>/{figure}.pdf",
@@ -65,7 +67,7 @@ rule judge_claims:
     input:
         evidence=evidence_of,
         caption="workflow/report/claims.rst",
-        texts="workflow/config/claims.yaml",
+        texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
         printed_values="workflow/config/printed_values.csv",
         library=RENDERING,
     output:
@@ -90,7 +92,7 @@ rule judge_claims:
 
 rule outputs:
     input:
-        outputs.files_of_outputs("<figures>", config.get("outputs", outputs.OUTPUTS)),
+        outputs.files_of_outputs("<figures>", config.get("outputs", registry.OUTPUTS)),
     localrule: True
     message:
         "Render every table and figure from the evidence."
@@ -110,7 +112,8 @@ rule own:
 
 rule evidence:
     input:
-        outputs.all_evidence(EVIDENCE, config),
+        [outputs.evidence_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
+        [outputs.prediction_files(EVIDENCE, name, config) for name in outputs.available(EVIDENCE, config)],
         outputs.published_models(EVIDENCE, config) if EVIDENCE == "results/real" else [],
     localrule: True
     message:

@@ -5,8 +5,8 @@
 
 rule run_cell:
     input:
-        prepared=prepared_of,
-        embedded=embeddings_below,
+        prepared=lambda wildcards: prepared_of(wildcards.study),
+        embedded=lambda wildcards: embeddings_below(wildcards.study, wildcards.run, cell_of(wildcards)["model"]),
         library=TRAINING,
     output:
         metrics="<results>/{study}/{cell}/{run}/metrics.csv",
@@ -16,11 +16,11 @@ rule run_cell:
         "<logs>/{study}/{cell}/{run}/run_cell.log",
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
+    threads: lambda wildcards: cell_of(wildcards)["threads"]
     resources:
-        gpu=lambda wildcards: int(model_of(wildcards) in TRAINED),
+        gpu=lambda wildcards: int(cell_of(wildcards)["model"] in TRAINED),
     params:
-        settings=read_by_model("scored_on", "training.samples", "split_seed"),
+        settings=settings_of_cell("scored_on", "split_seed", "threads", "training.samples", *SPLITS),
         checkpoint=checkpoint_of,
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."
@@ -30,7 +30,7 @@ rule run_cell:
 
 rule embed_study:
     input:
-        prepared=prepared_of,
+        prepared=lambda wildcards: prepared_of(wildcards.study),
         library=TRAINING,
     output:
         embedded="<results>/{study}/{model}/{run}/embedded.safetensors",
@@ -40,11 +40,15 @@ rule embed_study:
         model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
+    threads: lambda wildcards: run_settings.study_settings(config, wildcards.study)["threads"]
     resources:
         gpu=1,
     params:
-        settings=read_by_model("scored_on", "split_seed"),
+        settings=lambda wildcards: run_settings.pass_on(
+            run_settings.study_settings(config, wildcards.study),
+            wildcards.model,
+            ["scored_on", "split_seed", "device", "threads", "encoder", "target", "training", *SPLITS],
+        ),
         checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study}, {wildcards.run}."

@@ -20,7 +20,7 @@ rule train_model:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
         checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
@@ -37,7 +37,7 @@ rule evaluate:
     output:
         metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
         reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
         embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
         similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
         agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
@@ -55,8 +55,8 @@ rule evaluate:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(),
-        parts=lambda wildcards: controls.parts_of(config, RunId.parse("/".join(wildcards))),
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
+        parts=lambda wildcards: outputs.control_parts(config, RunId.parse("/".join(wildcards))),
     message:
         "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
@@ -66,12 +66,12 @@ rule evaluate:
 rule fit_baseline:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=embeddings_below,
+        embedded=lambda wildcards: embeddings_below(wildcards.dataset, wildcards.run, wildcards.model),
         library=EVALUATION,
     output:
         metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
         reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
         process="<results>/{dataset}/{model}/{run}/latent.npz",
         record="<results>/{dataset}/{model}/{run}/run.json",
     log:
@@ -82,8 +82,52 @@ rule fit_baseline:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model(),
+        settings=settings_of("threads", "training.samples", *SPLITS),
     message:
         "Fit {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
         "../scripts/fit_baseline.py"
+
+
+# Controls of claims from other losses: trainings that are traced, and what needs no training.
+rule train_traced:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        library=[*TRAINING, "src/replication/experiments/objectives.py"],
+    output:
+        alignment="<results>/{dataset}/{embedding}/{run}/traced/alignment.csv",
+        record="<results>/{dataset}/{embedding}/{run}/traced/run.json",
+    log:
+        "<logs>/{dataset}/{embedding}/{run}/train_traced.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+    params:
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=objective_model),
+        checkpoint=checkpoint_of,
+    message:
+        "Train by {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}, and trace its alignment."
+    script:
+        "../scripts/train_traced.py"
+
+
+# The classes of trained models are compared in their evaluation.
+rule compare_untrained:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        library=EVALUATION,
+    output:
+        untrained=f"<results>/{{dataset}}/{registry.UNTRAINED}/{{run}}/similarity.csv",
+        inputs=f"<results>/{{dataset}}/{registry.INPUTS}/{{run}}/similarity.csv",
+    log:
+        "<logs>/{dataset}/compare_untrained/{run}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS, model=lambda _: "clai-m"),
+    message:
+        "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
+    script:
+        "../scripts/compare_untrained.py"

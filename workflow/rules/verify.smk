@@ -1,11 +1,8 @@
-# Published numbers computed again from published predictions, compared with the tables; with data at hand also from published
-# models. Requires evidence with predictions and the outputs rendered from it; leaves <report>/verify.csv.
+# Published numbers computed again from published predictions, and verdicts from these; with data at hand also published models.
+# Requires evidence with predictions, and the verdicts judged from it; leaves <report>/verify.csv.
 
-# Tracked outputs are compared as they are; others are rendered first.
-VERIFIED = outputs.files_of_outputs("<figures>", [*outputs.VERIFIED_TABLES, outputs.CLAIMS])
-TRACKED = [
-    file.replace("<figures>", "paper_figures/mini" if config["miniature"] else "paper_figures") for file in VERIFIED
-]
+# Tracked verdicts are compared as they are; others are judged first.
+TRACKED = f"paper_figures/{'mini/' if config['miniature'] else ''}{registry.CLAIMS}.json"
 
 
 rule verify_dataset:
@@ -18,8 +15,6 @@ rule verify_dataset:
         evidence=directory("<report>/verify/{dataset}/evidence"),
     log:
         "<logs>/verify_dataset/{dataset}.log",
-    wildcard_constraints:
-        dataset="|".join(outputs.PREDICTED),
     conda:
         "../../envs/environment.yaml"
     params:
@@ -34,9 +29,7 @@ rule verify_dataset:
 rule verify_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        models=lambda wildcards: sorted(
-            str(path.parent) for path in Path(EVIDENCE, wildcards.dataset).glob("models/*/model.json")
-        ),
+        models=lambda wildcards: sorted(map(str, Path(EVIDENCE, wildcards.dataset).glob("models/*"))),
         evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
         library=[*RENDERING, *EVALUATION],
     output:
@@ -60,11 +53,9 @@ rule compare_published:
         numbers=lambda wildcards: expand("<report>/verify/{name}/numbers.csv", name=outputs.predicted(EVIDENCE, config)),
         recomputed=lambda wildcards: expand("<report>/verify/{name}/evidence", name=outputs.predicted(EVIDENCE, config)),
         models=lambda wildcards: expand("<report>/verify/{name}/models.csv", name=outputs.modelled(EVIDENCE, config)),
-        outputs=[] if EVIDENCE.endswith("published") else VERIFIED,
+        judged=[] if EVIDENCE.endswith("published") else f"<figures>/{registry.CLAIMS}.json",
         evidence=evidence_of,
-        captions=[f"workflow/report/{name}.rst" for name in outputs.VERIFIED_TABLES],
         printed_values="workflow/config/printed_values.csv",
-        reported_values="workflow/config/reported_values.csv",
         library=[*RENDERING, *EVALUATION],
     output:
         "<report>/verify.csv",
@@ -75,15 +66,12 @@ rule compare_published:
         "../../envs/environment.yaml"
     params:
         root=lambda wildcards: EVIDENCE,
-        outputs=TRACKED,
+        datasets=shown_in,
+        verdicts=lambda wildcards: TRACKED,
         # Another content of them compares again, though no rule makes the tracked ones.
-        contents=lambda wildcards: file_digest([file for file in TRACKED if Path(file).exists()]),
-        datasets={
-            name: outputs.descriptions(outputs.evidence_behind(name, config), config)
-            for name in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)
-        },
+        content=lambda wildcards: file_digest([TRACKED]) if EVIDENCE.endswith("published") else None,
     message:
-        "Compare tables and verdicts with those computed here."
+        "Compare verdicts with those by recomputed evidence, and gather all comparisons."
     script:
         "../scripts/compare_published.py"
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from replication.experiments.theory import MINIATURE_SEEDS, SEEDS, check_all
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job, use_threads
-from replication.runs.record import Recorder, write_records
+from replication.experiments.simulations import check_all
+from replication.runs.registry import MINIATURE_SEEDS, SEEDS
+from replication.runs.run import Recorder, RunId, start_job, use_threads, write_records
 
 start_job(snakemake.log[0])
 output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}

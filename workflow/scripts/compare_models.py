@@ -1,15 +1,18 @@
-"""Compare all models of a dataset of samples from their predictions."""
+"""Compare all models of a dataset from their predictions: over seeds and samples, or on recordings by intervals over patients."""
 
 from pathlib import Path
 
 from replication.datasets import prepared
-from replication.experiments.predictions import by_model, read_runs, samples_of
-from replication.metrics.comparisons import compare_models
-from replication.runs.jobs import start_job
+from replication.experiments.predictions import compare_runs, load_predictions, samples_of
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
-# The epochs of a sleeper resemble each other; images stand for themselves.
-samples = samples_of(prepared.load(Path(snakemake.input.prepared).parent))
-runs = read_runs(snakemake.input.predictions)
-compared = by_model(runs, [run.cell for run in runs])
-compare_models(samples.y, samples.group, compared).to_csv(snakemake.output[0], index=False, float_format="%.6g")
+data = prepared.load(Path(snakemake.input.prepared).parent)
+samples, classes = samples_of(data), len(data.info["classes"])
+runs = {
+    RunId.parse(path): predictions
+    for path in snakemake.input.predictions
+    for _, predictions in load_predictions(Path(path), samples, classes)
+}
+compared = compare_runs(samples, runs, data.info.get("label_hours_before"))
+compared.to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from replication.runs.gather import describe
-from replication.runs.jobs import start_job
+from replication.runs.run import describe, start_job
 
 start_job(snakemake.log[0])
 text = describe(Path(snakemake.input.prepared), snakemake.params.samples)

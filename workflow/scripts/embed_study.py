@@ -3,13 +3,12 @@
 from replication.models.base import create
 from replication.models.embedding import embed_splits, save_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.embedded))
+run = Run.for_job(snakemake, output.embedded)
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model = create(run.model)
-    model.fit(run, run.splits, checkpoint)
+    model.fit(run, checkpoint)
 save_embedded(output.embedded, embed_splits(run, model.network))

@@ -5,12 +5,11 @@ import numpy as np
 from replication.experiments.evaluation import measure
 from replication.models.embedding import save_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 output = snakemake.output
-run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.metrics))
+run = Run.for_job(snakemake, output.metrics)
 recorder = run.recorder()
 evaluation, embedded, process, controls = measure(run, snakemake.input.model, snakemake.params.parts)
 evaluation.save(output.metrics, output.reliability, output.predictions)

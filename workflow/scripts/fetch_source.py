@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from replication.datasets.sources import obtain
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 params = snakemake.params

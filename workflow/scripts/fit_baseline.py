@@ -3,20 +3,20 @@
 import numpy as np
 
 from replication.experiments.evaluation import evaluate
-from replication.models.base import create, embedded_splits
+from replication.models.base import create, on_embeddings
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
-run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output.metrics))
-splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
+run = Run.for_job(snakemake, output.metrics)
+if inputs.embedded:
+    run = on_embeddings(run, load_embedded(inputs.embedded))
 recorder, model = run.recorder(), create(run.model)
-model.fit(run, splits, None)
-evaluate(run, model, splits).save(output.metrics, output.reliability, output.predictions)
-mean, sd = model.latent(run, splits.test) if MODELS[run.model].latent else ((), ())
+model.fit(run, None)
+evaluate(run, model).save(output.metrics, output.reliability, output.predictions)
+mean, sd = model.latent(run, run.splits.test) if MODELS[run.model].latent else ((), ())
 np.savez(output.process, mean=mean, sd=sd)
 recorder.write(output.record, **model.choices, command=f"snakemake {output.metrics}")

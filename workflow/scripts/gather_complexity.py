@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.runs.jobs import start_job
-from replication.runs.outputs import BENCHMARK_TITLE
-from replication.runs.record import write_records
+from replication.runs.registry import BENCHMARK_TITLE
+from replication.runs.run import start_job, write_records
 
 start_job(snakemake.log[0])
 output, miniature = snakemake.output, snakemake.params.miniature

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.datasets import prepared
 from replication.experiments.predictions import samples_of, save_samples
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 save_samples(Path(snakemake.output[0]), samples_of(prepared.load(Path(snakemake.input.prepared).parent)))

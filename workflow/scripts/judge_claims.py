@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
-from replication.report.captions import caption, csv_text, sidecar
+import pandas as pd
+
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
-from replication.runs.jobs import start_job
+from replication.report.texts import caption, csv_text, sidecar
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-claims = judge(evidence, read_values(Path(sources.printed_values)))
+claims = judge(evidence, pd.read_csv(sources.printed_values))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
 text = caption(Path(sources.caption).read_text(), evidence, runs)
 # The caption names the seeds of models; the numerical checks have seeds of their own.

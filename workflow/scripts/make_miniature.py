@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from replication.datasets.miniature.make import make
-from replication.runs.jobs import start_job
+from replication.datasets.miniature import make
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent, snakemake.params.seed)

@@ -2,11 +2,9 @@
 
 import logging
 
-from replication.experiments.complexity import measure
+from replication.experiments.schedules import measure
 from replication.models.run import choose_device, choose_precision
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job, use_threads
-from replication.runs.record import Recorder
+from replication.runs.run import Recorder, RunId, start_job, use_threads
 
 start_job(snakemake.log[0])
 logging.getLogger("clailearn").setLevel(logging.WARNING)  # A line for each epoch would be many, and would be timed.

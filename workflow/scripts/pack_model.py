@@ -5,19 +5,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.published import KEPT_REFERENCES, pack
+from replication.experiments.packing import KEPT_REFERENCES, pack
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 given, params = snakemake.input, snakemake.params
-run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
+run = Run.for_job(snakemake, given.model)
 trained, evaluated = (json.loads(Path(path).read_text()) for path in (given.training, given.evaluation))
 model = create(run.model).load(run, given.model)
 embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None

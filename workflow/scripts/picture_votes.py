@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from clailearn.published_model import load
+from clailearn.model import load
 from replication.datasets import prepared
-from replication.experiments.published import vote_pictures
-from replication.runs.jobs import start_job, use_threads
+from replication.experiments.packing import vote_pictures
+from replication.runs.run import start_job, use_threads
 
 start_job(snakemake.log[0])
 use_threads(snakemake.threads)

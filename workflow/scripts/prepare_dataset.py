@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replication.datasets.sources import Raw, prepare
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 raw = Raw.read(Path(snakemake.input.raw))

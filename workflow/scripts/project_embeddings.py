@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.projections import stages, tsne
+from replication.experiments.latent import stages, tsne
 from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import COLUMNS, start_job
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
 frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
 for path in map(Path, inputs.embedded):
-    run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(path))
+    run = Run.for_job(snakemake, path)
     kernel, test = create(run.model).load(run, path.with_name("model.safetensors")).kernel, load_embedded(path)["test"]
     frames = {"tsne": tsne(run, kernel, test), "stages": stages(run, kernel, test)}
 for name, digits in (("tsne", 3), ("stages", 4)):

@@ -1,21 +1,23 @@
-"""Render one table as LaTeX, CSV and JSON."""
+"""Render one table as LaTeX, Markdown, CSV and JSON."""
 
 from pathlib import Path
 
-from replication.report.captions import csv_text, sidecar
+import pandas as pd
+
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.runs.jobs import start_job
+from replication.report.texts import csv_text, sidecar
 from replication.runs.outputs import layout_of
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values)]
+values = [pd.read_csv(path) for path in (sources.printed_values, sources.reported_values)]
 made_of = Sources(evidence, *values, params.settings)
-table = render(layout_of(snakemake.wildcards.table), made_of, Path(sources.caption).read_text())
+table = render(layout_of(snakemake.wildcards.table), params.declared, made_of, Path(sources.caption).read_text())
 Path(targets.tex).write_text(table.tex)
+Path(targets.md).write_text(table.md)
 Path(targets.csv).write_text(csv_text(table.frame))
 Path(targets.json).write_text(sidecar(table.caption, evidence, table.runs))

@@ -2,31 +2,24 @@
 
 import pandas as pd
 
-from replication.experiments.studies import run_cell
-from replication.models.base import embedded_splits
+from replication.experiments.evaluation import run_cell
+from replication.models.base import on_embeddings
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
+run = Run.for_job(snakemake, output.metrics)
 recorder = run.recorder()
 with run.checkpoint(
     params.checkpoint,
     [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
-    splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
-    cell = run_cell(run, splits, checkpoint)
-cell.evaluation.metrics.to_csv(output.metrics, index=False)
-seconds = pd.Series(checkpoint.times["epoch_seconds"], dtype=float).cumsum()
-cell.history.assign(seconds=seconds).to_csv(output.history, index=False)
-recorder.write(
-    output.record,
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times,
-    **cell.figures,
-    command=f"snakemake {output.metrics}",
-)
+    model, evaluation, history = run_cell(
+        on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint
+    )
+evaluation.metrics.to_csv(output.metrics, index=False)
+seconds = pd.Series(checkpoint.epoch_seconds, dtype=float).cumsum()
+history.assign(seconds=seconds).to_csv(output.history, index=False)
+recorder.write(output.record, earlier=checkpoint.earlier, **model.choices, command=f"snakemake {output.metrics}")

@@ -5,10 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.latent_signals import mean_areas, trace_signals
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather
-from replication.runs.jobs import start_job
+from replication.experiments.latent import mean_areas, trace_signals
+from replication.runs.run import COLUMNS, gather, start_job
 
 start_job(snakemake.log[0])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -4,22 +4,15 @@ import pandas as pd
 
 from replication.models.base import create
 from replication.models.run import Run
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
+run = Run.for_job(snakemake, output.model)
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model = create(run.model)
-    history = model.fit(run, run.splits, checkpoint)
+    history = model.fit(run, checkpoint)
 model.save(output.model)
 pd.DataFrame(history).to_csv(output.history, index=False)
-recorder.write(
-    output.record,
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times,
-    command=f"snakemake {output.model}",
-)
+recorder.write(output.record, earlier=checkpoint.earlier, command=f"snakemake {output.model}")

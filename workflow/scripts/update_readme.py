@@ -3,16 +3,18 @@
 import json
 from pathlib import Path
 
+import pandas as pd
+
 from replication.report.claims.page import lines
-from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
+from replication.report.tables.paper import readme_results
+from replication.report.texts import replace_block
 from replication.runs.outputs import descriptions
 from replication.runs.settings import load_settings
 
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
-results = readme_results(evidence, read_values(Path("workflow/config/printed_values.csv")))
+results = readme_results(evidence, pd.read_csv("workflow/config/printed_values.csv"))
 verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
 document = Path("README.md")
 for name, block in (("verdicts", verdicts), ("results", results)):

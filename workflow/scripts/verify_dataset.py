@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from replication.report.evidence import Evidence
-from replication.report.verify import of_dataset
-from replication.runs.jobs import start_job
+from replication.report.verify import verify_dataset
+from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 files = [*snakemake.input.evidence, *snakemake.input.predictions]
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, files)
-numbers, recomputed = of_dataset(evidence, snakemake.wildcards.dataset)
+numbers, recomputed = verify_dataset(evidence, snakemake.wildcards.dataset)
 numbers.to_csv(snakemake.output.numbers, index=False)
 Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
 for name, frame in recomputed.items():

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.published import evaluate, keeps_weights
+from replication.experiments.packing import evaluate, keeps_weights
 from replication.models.run import choose_device, choose_precision
 from replication.report.evidence import Evidence
-from replication.report.verify import of_model
-from replication.runs.identity import RunId
-from replication.runs.jobs import start_job
+from replication.report.verify import verify_model
+from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
@@ -21,5 +20,5 @@ for folder in snakemake.input.models:
     record = json.loads(Path(folder, "model.json").read_text())
     measured = evaluate(folder, Path(snakemake.input.prepared).parent)
     same = record["settings"]["precision"] in ("float32", here) and keeps_weights(folder)
-    numbers.append(of_model(RunId.parse(record["run"]), metrics, measured, same))
+    numbers.append(verify_model(RunId.parse(record["run"]), metrics, measured, same))
 pd.concat(numbers).to_csv(snakemake.output[0], index=False)

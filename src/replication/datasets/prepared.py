@@ -31,7 +31,6 @@ import numpy as np
 import numpy.typing as npt
 
 from clailearn.errors import InputError
-from replication.datasets.splits import DEVELOPMENT
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +39,8 @@ Array = npt.NDArray[Any]
 CHANNEL_AXIS = {"images": -1, "signals": 1, "features": -1, "recordings": -1}
 DESCRIPTION = "dataset.json"
 SPLITS = ("train", "val", "test")
+DEVELOPMENT = -1
+"""In place of a fold: the rows of patients who are in no fold, on whom settings are chosen."""
 _CHUNK_VALUES = 2**22
 
 
@@ -98,6 +99,21 @@ def normalisation(
     return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
 
 
+def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], advice: str) -> None:
+    """Raise InputError, naming the part, unless there are two classes or more, and some of each in each part.
+
+    y: class indices (N,). parts: masks (N,) or rows by the name of the part. advice: what to do, as the end of the message.
+    """
+    for part, rows in parts.items():
+        counts = np.bincount(y[rows], minlength=len(classes))
+        lacking = [f"'{name}'" for name, count in zip(classes, counts, strict=True) if not count]
+        if lacking or len(classes) < 2:
+            found = ", ".join(lacking) or f"another class than '{classes[0]}'"
+            raise InputError(
+                f"{part}: found none of {found} among {counts.sum()}, expected some of each of two or more classes. {advice}"
+            )
+
+
 @dataclass
 class Writer:
     """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`."""
@@ -144,40 +160,43 @@ class Writer:
             files = ", ".join(left_out.get("files", []))
             logger.info("left out: %d %s%s", left_out["count"], left_out["reason"], f": {files}" if files else "")
         names = list(description.get("variables", description.get("channels", [])))
-        splits: dict[str, Any] = {}
-        statistics_used: dict[str, Any] = {}
-        if kind == "recordings":
-            y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
-            parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
-            if (folds == DEVELOPMENT).any():
-                parts["development"] = folds == DEVELOPMENT
-            for part, rows in parts.items():
-                splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
-            for part, rows in parts.items():
-                if part.startswith("fold"):  # A run computes its own statistics, but its channels must vary.
-                    beside = ~rows & (folds != DEVELOPMENT)
-                    normalisation(self.read("x_all", mapped=True), kind, names, beside, f"x_all without {part}")
-        else:
-            for split in SPLITS:
-                splits[split] = _counts(self.read(f"y_{split}"), len(classes))
-                if not splits[split]["n"]:
-                    raise InputError(f"found no sample for {split}, expected some in each split. Provide more of them.")
-                absent = [name for name, count in zip(classes, splits[split]["counts"], strict=True) if not count]
-                if absent or len(classes) < 2:
-                    lacking = ", ".join(absent) or f"another class than {classes[0]}"
-                    raise InputError(
-                        f"found no sample of {lacking} for {split}, expected some of each of two or more classes in each split. "
-                        "Provide more of them, or divide the data in another way."
-                    )
-                if f"groups_{split}" in self.written:
-                    unit = "groups" if kind == "features" else "subjects"
-                    splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
-            for split in ("train",) if kind == "features" else ("train", "test"):
-                name = f"x_{split}"
-                statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)
+        describe_splits = self._describe_folds if kind == "recordings" else self._describe_samples
+        splits, statistics_used = describe_splits(kind, classes, names)
         complete = description | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
         text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+    def _describe_folds(
+        self, kind: str, classes: Sequence[str], names: Sequence[str]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the counts of recordings by fold, and no statistics: a run computes its own, but its channels must vary."""
+        y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
+        parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
+        for part, rows in list(parts.items())[1:]:
+            beside = ~rows & (folds != DEVELOPMENT)
+            normalisation(self.read("x_all", mapped=True), kind, names, beside, f"x_all without {part}")
+        if (folds == DEVELOPMENT).any():
+            parts["development"] = folds == DEVELOPMENT
+        counts = {part: _counts(y[rows], len(classes)) for part, rows in parts.items()}
+        return {part: counts[part] | {"recordings": len(np.unique(groups[rows]))} for part, rows in parts.items()}, {}
+
+    def _describe_samples(
+        self, kind: str, classes: Sequence[str], names: Sequence[str]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the counts of samples, and of groups, by split, and the statistics of those that normalise."""
+        splits: dict[str, Any] = {}
+        for split in SPLITS:
+            y = self.read(f"y_{split}")
+            advice = "Provide more of them, or divide the data in another way."
+            require_classes(y, {split: slice(None)}, classes, advice)
+            splits[split] = _counts(y, len(classes))
+            if f"groups_{split}" in self.written:
+                unit = "groups" if kind == "features" else "subjects"
+                splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
+        used = {}
+        for split in ("train",) if kind == "features" else ("train", "test"):
+            used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, None, f"x_{split}")
+        return splits, used
 
 
 def _counts(y: Array, classes: int) -> dict[str, Any]:

@@ -1,6 +1,18 @@
-"""The common part of the sepsis sources: valid ranges, folds and the arrays of the prepared form."""
+"""Recordings: what encoders and other classifiers see of each hour, the common part of the sepsis sources, and Challenge 2019.
 
-from collections.abc import Mapping, Sequence
+PhysioNet/CinC Challenge 2019 has hourly ICU records as pipe-separated files, one for each patient, in zips or folders. It
+labels the hours from six before the onset of sepsis to the end of the record with 1. The hour is ICULOS, the hours since
+admission to the ICU, which does not always begin at 1.
+
+The sources share valid ranges, folds by patient and the arrays of the prepared form. `hourly_inputs` summarises an hour and the
+earlier hours of the same recording. Its values are in standard deviations of the training data; a variable without a measurement
+so far has the training mean.
+"""
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from clailearn.errors import InputError
-from replication.datasets.prepared import writing
-from replication.datasets.sources import Raw
-from replication.datasets.splits import DEVELOPMENT, draw_patients, patient_folds, require_classes
+from clailearn.pictures import is_own
+from replication.datasets.files import reading
+from replication.datasets.prepared import DEVELOPMENT, require_classes, writing
+from replication.datasets.sources import Raw, Source
+from replication.metrics.hourly import segments
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
 
 CLASSES = ["no sepsis", "sepsis"]
 UNITS = {
@@ -25,23 +43,32 @@ UNITS = {
 }
 ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only", "onset")
 """Settings that decide which recordings are admitted, where a source has them."""
+LAGS = (1, 4, 8)
+"""Hours; each adds the change of the last value over the lag, or since the first hour."""
+TIME_SCALES = (2, 8, 32)
+"""Hours; each adds the mean and the deviation of the last value and the share of hours with a measurement, with weights that fall
+by the factor e in that time."""
+# Larger distances from the training mean are cut to this one, in standard deviations.
+_FURTHEST = 6.0
+# Later hours of the stay count as this one (two weeks).
+_LONGEST = 336
 
 
 class Rows(NamedTuple):
     """Hourly rows, (rows,) and (rows, variables), NaN where not measured; those of a recording are contiguous, in order."""
 
-    x: npt.NDArray[np.float32]
-    y: npt.NDArray[np.int64]
-    recordings: npt.NDArray[np.int64]
-    patients: npt.NDArray[np.int64]
-    hours: npt.NDArray[np.float32]
+    x: Floats
+    y: Indices
+    recordings: Indices
+    patients: Indices
+    hours: Floats
 
     def take(self, rows: npt.NDArray[Any]) -> "Rows":
         """Return the rows of these numbers (n,), or those where a mask (rows,) holds."""
         return Rows(*(part[rows] for part in self))
 
 
-def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+def outside_to_missing(x: Floats, ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
     """Set values of x (rows, variables) outside [low, high] to NaN in place; return an exclusion for each variable."""
     exclusions = []
     for column, (name, (low, high)) in enumerate(ranges.items()):
@@ -51,24 +78,9 @@ def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence
     return exclusions
 
 
-def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:
+def positive_recordings(rows: Rows) -> Mask:
     """Return (rows,) whether the recording of each row has a positive hour."""
     return np.isin(rows.recordings, np.unique(rows.recordings[rows.y == 1]))
-
-
-def require_both(y: npt.NDArray[np.int64], settings: Mapping[str, Any]) -> None:
-    """Raise InputError, with the setting to change, unless labels y (rows,) have positive and negative hours."""
-    positive, negative = int((y == 1).sum()), int((y == 0).sum())
-    if positive and negative:
-        return
-    found = f"found {positive} positive and {negative} negative hours, expected some of each."
-    if positive and "label_hours_before" in settings:
-        hours = settings["label_hours_before"]
-        raise InputError(
-            f"label_hours_before: {found} Every hour left lies within {hours} hours before the onset or after it. "
-            f"Lower it, raise `minimum_onset_hours` above {hours}, or set `cohort` to all."
-        )
-    raise InputError(f"cohort: {found} Correct the settings that admit recordings, or provide others.")
 
 
 def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
@@ -80,6 +92,42 @@ def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) 
         text += f" The step that left out most ({max(losses)[0]}): {max(losses)[1]}."
     decided = ", ".join(f"{name} {settings[name]}" for name in ADMITTING if name in settings)
     return f"{text} Its settings: {decided}."
+
+
+def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indices, str]:
+    """Return the fold of each row, and in words how recordings are divided.
+
+    The development patients are drawn first, at `development_share` of the patients; the others are in the folds. Raises
+    InputError, with the setting to change, when a part has no hour of a class.
+    """
+    key, advice = "cohort", "Correct the settings that admit recordings, or provide others."
+    if (rows.y == 1).any() and "label_hours_before" in settings:
+        hours = settings["label_hours_before"]
+        key = "label_hours_before"
+        advice = (
+            f"Every hour left lies within {hours} hours before the onset or after it. Lower it, raise `minimum_onset_hours` "
+            f"above {hours}, or set `cohort` to all."
+        )
+    require_classes(rows.y, {key: slice(None)}, CLASSES, advice)
+    share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
+    if share is not None:
+        development = draw_patients(rows.patients, rows.y, ~development, share, seed)
+    ids, first = np.unique(rows.recordings[~development], return_index=True)
+    patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
+    drawn = patient_folds(patients, positive, settings["folds"], seed)
+    folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
+    folds = np.where(development, DEVELOPMENT, folds)
+    parts = {}
+    for fold in np.unique(folds[~development]):
+        parts[f"folds: the rows of fold {fold}"] = folds == fold
+        parts[f"folds: the rows beside fold {fold}, for training"] = ~development & (folds != fold)
+    require_classes(rows.y, parts, CLASSES, "Lower `folds` or admit more recordings.")
+    rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour (seed {seed})"
+    if share is not None:
+        rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
+        remedy = "Raise `development_share`, or set it to null for none."
+        require_classes(rows.y, {"development_share: the rows of development patients": development}, CLASSES, remedy)
+    return folds, rule
 
 
 def write(
@@ -94,26 +142,12 @@ def write(
 ) -> None:
     """Write the prepared form.
 
-    The development patients are drawn first, at `development_share` of the patients; the others are in the folds. extra: further
-    entries of `dataset.json`, `flow` among them. Raises InputError, with the flow and the settings behind it, when a part has no
-    hour of a class.
+    extra: further entries of `dataset.json`, `flow` among them. Raises InputError, with the flow and the settings behind it, when
+    a part has no hour of a class.
     """
     variables = list(settings["variables"])
     try:
-        require_both(rows.y, settings)
-        share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
-        if share is not None:
-            development = draw_patients(rows.patients, rows.y, ~development, share, seed)
-        ids, first = np.unique(rows.recordings[~development], return_index=True)
-        patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
-        drawn = patient_folds(patients, positive, settings["folds"], seed)
-        folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
-        folds = np.where(development, DEVELOPMENT, folds)
-        split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
-        split_rule += f" (seed {seed})"
-        if share is not None:
-            split_rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
-        require_classes(rows.y, folds, CLASSES)
+        folds, split_rule = draw_folds(rows, settings, seed)
     except InputError as error:
         raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None
     with writing(out_dir) as writer:
@@ -137,3 +171,187 @@ def write(
             exclusions=list(exclusions),
             **extra,
         )
+
+
+def draw_patients(patients: Indices, y: Indices, candidates: Mask, share: float, seed: int) -> Mask:
+    """Draw this share of the candidate patients, at least one with and one without a positive row, and return their rows.
+
+    Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
+    and patients without one are drawn at the same share. The draw of the positive ones does not depend on the others. patients,
+    y, candidates: (rows,).
+    """
+    generator = np.random.default_rng(seed)
+    positive = np.unique(patients[candidates & (y == 1)])
+    strata = (positive, np.setdiff1d(np.unique(patients[candidates]), positive))
+    drawn = [generator.permutation(stratum)[: max(1, round(share * len(stratum)))] for stratum in strata]
+    return np.isin(patients, np.concatenate(drawn)) & candidates
+
+
+def patient_folds(patients: Indices, positive: Mask, folds: int, seed: int) -> Indices:
+    """Return the test fold (recordings,) of each recording, in 0 .. folds - 1.
+
+    All recordings of a patient are in one fold, and folds share the positive recordings evenly. Raises InputError for fewer
+    patients than folds with a positive recording, or without one.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    stratum = positive.astype(np.int64)
+    found = [len(np.unique(patients[stratum == value])) for value in (1, 0)]
+    if 0 < min(found) < folds or max(found) < folds:
+        raise InputError(
+            f"folds: found {found[0]} patients with a positive hour and {found[1]} without one, expected at least {folds} of "
+            "each, or none of one kind: one for each fold. Lower `folds` or admit more recordings."
+        )
+    alone = len(np.unique(patients)) == len(patients)
+    splitter = (StratifiedKFold if alone else StratifiedGroupKFold)(folds, shuffle=True, random_state=seed)
+    fold = np.full(len(patients), -1, dtype=np.int64)
+    for k, (_, test) in enumerate(splitter.split(patients, stratum, groups=None if alone else patients)):
+        fold[test] = k
+    return fold
+
+
+def hourly_names(variables: Sequence[str]) -> list[str]:
+    """Return the names of the columns of `hourly_inputs`."""
+    kinds = ["last value", "measured", "log hours since measured"]
+    kinds += [f"change over {lag} h" for lag in LAGS]
+    kinds += [f"{what} over {scale} h" for scale in TIME_SCALES for what in ("mean", "deviation", "share measured")]
+    return [f"{kind}: {name}" for kind in kinds for name in variables] + ["log hour of the stay", "hour of the stay"]
+
+
+def hourly_inputs(
+    x: Floats,
+    recording: Indices,
+    hours: Floats,
+    mean: Sequence[float],
+    sd: Sequence[float],
+) -> Floats:
+    """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
+
+    x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time. recording,
+    hours: (rows,). mean, sd: (variables,), from training rows.
+    """
+    starts, lengths = segments(recording)
+    row = np.arange(len(x))[:, None]
+    first = np.repeat(starts, lengths)[:, None]
+    measured = ~np.isnan(x)
+    seen = np.where(measured, row, -1)
+    np.maximum.accumulate(seen, axis=0, out=seen)
+    known = seen >= first
+    value = (np.take_along_axis(x, seen.clip(0), axis=0) - np.asarray(mean, np.float32)) / np.asarray(sd, np.float32)
+    value = np.where(known, value, 0).clip(-_FURTHEST, _FURTHEST).astype(np.float32)
+    since = np.log1p(np.where(known, row - seen, row - first + 1)) / 2
+    share = measured.astype(np.float32)
+
+    columns: list[npt.NDArray[Any]] = [value, share, since]
+    columns += [value - np.take_along_axis(value, np.maximum(row - lag, first), axis=0) for lag in LAGS]
+    moments = np.concatenate([value, np.square(value), share], axis=1)
+    for scale in TIME_SCALES:
+        averages = _weighted_mean(moments, starts, lengths, np.float32(1 - np.exp(-1 / scale)))
+        average, square, often = np.split(averages, 3, axis=1)
+        columns += [average, np.sqrt(np.maximum(square - np.square(average), 0)), often]
+    hour = hours.clip(0, _LONGEST)[:, None]
+    columns += [np.log1p(hour) - 3, hour / 50 - 1]  # of order 1 for most stays
+    return np.concatenate(columns, axis=1, dtype=np.float32)
+
+
+def _weighted_mean(values: Floats, starts: Indices, lengths: Indices, weight: np.float32) -> Floats:
+    """Return m[t] = m[t - 1] + weight (values[t] - m[t - 1]) of each recording, with m[0] = values[0], like values (rows, F)."""
+    order = np.argsort(-lengths, kind="stable")
+    starts, lengths = starts[order], lengths[order]
+    result = np.empty_like(values)
+    result[starts] = mean = values[starts]
+    for hour in range(1, int(lengths.max(initial=0))):
+        running = starts[: np.searchsorted(-lengths, -hour)] + hour
+        mean = mean[: len(running)]
+        mean += weight * (values[running] - mean)
+        result[running] = mean
+    return result
+
+
+# Challenge 2019
+
+NAME = re.compile(r"p(\d{6})\.psv")
+LABEL, HOUR = "SepsisLabel", "ICULOS"
+LABEL_HOURS_BEFORE = 6
+LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
+
+
+def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of each record in zips and .psv files."""
+    for path in paths:
+        if path.suffix.lower() != ".zip":
+            yield str(path), path.read_bytes()
+            continue
+        with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                if not (info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts))):
+                    continue
+                if info.file_size > LARGEST_RECORD:
+                    raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
+                yield f"{path}: {info.filename}", archive.read(info)
+
+
+def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
+    """Return the rows of a record; raise InputError, naming it, for one that is none, or lacks a number, a label or an hour."""
+    match = NAME.fullmatch(re.split("[/ ]", name)[-1])  # behind "archive.zip: ", in a folder or not
+    if match is None:
+        raise InputError(f"{name}: found another name than pNNNNNN.psv, expected that of a record. Rename it.")
+    with (
+        reading(name, f"a record with {', '.join([*variables, LABEL, HOUR])} (`variables` of the entry among them)"),
+        warnings.catch_warnings(action="error"),
+    ):
+        header, *lines = data.decode("utf-8-sig").splitlines()
+        columns = header.split("|")
+        if odd := [column for column in (*variables, LABEL, HOUR) if columns.count(column) != 1]:
+            raise ValueError(f"not one column each of {', '.join(odd)} among {', '.join(columns)}")
+        table = np.loadtxt(lines, np.float32, comments=None, delimiter="|", ndmin=2)
+        if table.shape[1] != len(columns):
+            raise ValueError(f"{len(columns)} names of {table.shape[1]} columns")
+        label, hours = (table[:, columns.index(column)] for column in (LABEL, HOUR))
+        x = table[:, [columns.index(variable) for variable in variables]]
+    if not np.isin(label, (0, 1)).all() or not ((hours >= 1) & (hours < 2**24) & (hours % 1 == 0)).all():
+        raise InputError(f"{name}: found a row without {HOUR} from 1, or without {LABEL} 0 or 1. Replace the record.")
+    recordings = np.full(len(table), int(match[1]), dtype=np.int64)
+    return Rows(x, label.astype(np.int64), recordings, recordings, hours)
+
+
+def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
+    """Return the rows of all records, sorted by recording and hour; raise InputError for a record or an hour that repeats."""
+    parts = [parse(name, data, variables) for name, data in records(paths)]
+    if not parts:
+        raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
+    whole = Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    numbers, times = np.unique([part.recordings[0] for part in parts], return_counts=True)
+    if (times > 1).any():
+        raise InputError(f"record p{numbers[times > 1][0]:06d}.psv appears twice; give zips or folders, not both")
+    rows = whole.take(np.lexsort((whole.hours, whole.recordings)))
+    if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
+        name, hour = f"p{rows.recordings[twice[0]]:06d}.psv", rows.hours[twice[0]]
+        raise InputError(f"record {name}: found {HOUR} {hour:g} more than once, expected each hour once. Correct it.")
+    return rows
+
+
+def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read both sets, select the cohort, drop impossible values and write the folds."""
+    rows = read(raw.find(), list(settings["variables"]))
+    exclusions: list[dict[str, Any]] = []
+    total = len(np.unique(rows.recordings))
+    flow = [{"step": "records found", "n": total, "unit": "recordings"}]
+    if settings["cohort"] == "sepsis_only":
+        positive = positive_recordings(rows)
+        without = len(np.unique(rows.recordings[~positive]))
+        exclusions.append({"reason": "recordings without a positive hour", "count": without})
+        rows = rows.take(positive)
+        flow.append({"step": "with a positive hour", "n": total - without, "unit": "recordings"})
+    exclusions += outside_to_missing(rows.x, settings["variables"])
+    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
+    rule += "gives it"
+    extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
+    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+
+
+CHALLENGE2019 = Source(
+    files=("**/*.psv", "*training_set*.zip", "*challenge-2019*.zip"),
+    expects="a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/",
+    prepare=prepare_challenge2019,
+)

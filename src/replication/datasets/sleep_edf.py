@@ -2,6 +2,11 @@
 
 Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section 6.1). File names are
 SC4ssNE0-PSG.edf with subject ss and night N. mne reads the files; what it would repair by a guess is refused.
+
+`write_table` makes the table of band powers, which `feature_table` reads, a row a scored epoch. Each channel is band-pass
+filtered, cropped to the epochs that `trim_wake_minutes` keeps, and standardised over the crop, so that powers have no absolute
+unit. The power of a band is the integral of Welch's spectrum of the epoch (Welch 1967), the median over windows of four seconds,
+which overlap by half; a feature is its natural logarithm.
 """
 
 import logging
@@ -17,16 +22,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from clailearn.errors import InputError, kind_of
 from replication.datasets.prepared import SPLITS, writing
-from replication.datasets.sources import Raw, Row
-from replication.datasets.splits import group_split
+from replication.datasets.samples import division, group_split
+from replication.datasets.sources import Raw, Row, Source
 
 logger = logging.getLogger(__name__)
 
-FILES = ("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf")
-EXPECTS = "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf"
 CLASSES = ["Wake", "N1", "N2", "N3", "REM"]
 WAKE, MOVEMENT, UNSCORED = 0, -1, -2
 STAGES = {
@@ -42,6 +46,13 @@ STAGES = {
 NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf", re.IGNORECASE)
 GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical range"
 """Warnings of mne about what it replaces by a guess: the length, the start, and the scale of a channel."""
+
+BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
+"""Limits in Hz, both included: the integral of a band ends where the next one begins."""
+WINDOW_SECONDS = 4
+STAGE_NAMES = np.array(["W", *CLASSES[1:]])
+"""The class of an epoch in the table of band powers, by class index."""
+_SMALLEST = 1e-10  # A power is raised by it, so that silence has a logarithm.
 
 Key = tuple[int, int]
 """Subject and night."""
@@ -294,8 +305,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     dropped: Counter[str] = Counter()
     nights, unusable, flow = usable_nights(raw.find(), settings, dropped)
     subjects = np.array([night.subject for night in nights])
-    drawn = group_split(subjects, settings["test_share"], settings["validation_share"], seed, "subjects")
-    parts = dict(zip(SPLITS, drawn, strict=True))
+    parts = group_split(subjects, settings, seed, "subjects")
     with writing(out_dir) as writer:
         for split in SPLITS:
             members = [night for night in nights if night.subject in parts[split]]
@@ -312,9 +322,72 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             channels=channels,
             units=["microvolt"] * len(channels),
             sampling_rate=float(settings["sampling_rate"]),
-            split_rule=f"by subject: {settings['test_share']:g} of the subjects for test, "
-            f"{settings['validation_share']:g} of the others for validation (seed {seed})",
+            split_rule=f"by subject: {division(settings, 'the subjects', seed)}",
             flow=[{"step": step, "n": n, "unit": "recordings"} for step, n in flow],
             exclusions=[{"reason": f"recording {reason}", "count": 1} for reason in unusable]
             + [{"reason": reason, "count": count} for reason, count in dropped.items()],
         )
+
+
+SOURCE = Source(
+    files=("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf"),
+    expects="a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf",
+    prepare=prepare,
+    choose=choose,
+)
+
+
+def log_band_powers(epochs: npt.NDArray[np.float64], rate: float) -> npt.NDArray[np.float64]:
+    """Return the logarithm of the power in each band, (N, channels, bands), of epochs (N, channels, samples) at `rate` Hz."""
+    from scipy.signal import welch
+
+    window = round(WINDOW_SECONDS * rate)
+    frequency, density = welch(epochs, rate, window="hamming", nperseg=window, noverlap=window // 2, average="median")
+    powers = []
+    for low, high in BANDS.values():
+        inside = (frequency >= low) & (frequency <= high)
+        powers.append(np.trapezoid(density[..., inside], frequency[inside], axis=-1))
+    return np.log(np.stack(powers, axis=-1) + _SMALLEST)
+
+
+def night_powers(night: Night, channels: Sequence[str], samples: int) -> npt.NDArray[np.float64]:
+    """Return the log band powers (N, channels, bands) of the N epochs to keep of a recording; `samples` of an epoch."""
+    limits = [limit for band in BANDS.values() for limit in band]
+    first, stop = night.starts[0], night.starts[-1] + samples
+    signal = open_edf(night.psg, channels).load_data(verbose="error")
+    signal.filter(min(limits), max(limits), verbose="error")
+    crop = signal.get_data(picks=list(channels), start=first, stop=stop)
+    standardised = (crop - crop.mean(axis=1, keepdims=True)) / crop.std(axis=1, keepdims=True)
+    epochs = np.lib.stride_tricks.sliding_window_view(standardised, samples, axis=1)[:, night.starts - first]
+    return log_band_powers(epochs.transpose(1, 0, 2), signal.info["sfreq"])
+
+
+def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table of the recordings in a folder, of which the entry `sleepedf` says what is kept.
+
+    Columns: recording, subject, night, onset_s (of the epoch, from the beginning of the signal), stage, and one for each channel
+    and band, such as fpz_cz_delta. Raises InputError if the folder has no recordings, or one cannot be used.
+    """
+    nights, *_ = usable_nights(SOURCE.own_files(folder, "folder"), settings, Counter())
+    channels, samples = settings["channels"], round(settings["epoch_seconds"] * settings["sampling_rate"])
+    short = [name.split()[-1].replace("-", "_").lower() for name in channels]
+    names = [f"{channel}_{band}" for channel in short for band in BANDS]
+    parts = []
+    for night in nights:
+        powers = night_powers(night, channels, samples)
+        logger.info("%s: %d epochs", night.psg.name, len(powers))
+        name = night.psg.name[:6]
+        onsets = (night.starts / settings["sampling_rate"]).astype(int)
+        recording = {"recording": name, "subject": name[3:5], "night": name[5]}
+        epochs = pd.DataFrame({**recording, "onset_s": onsets, "stage": STAGE_NAMES[night.stages]})
+        parts.append(pd.concat([epochs, pd.DataFrame(powers.reshape(len(powers), -1), columns=names)], axis=1))
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_table(folder: Path, table: Path, settings: Mapping[str, Any]) -> str:
+    """Write the table of `band_power_table` as CSV, and return a sentence that says so."""
+    frame = band_power_table(folder, settings)
+    # gzip writes the time into its header unless told not to
+    compression: Any = {"method": "gzip", "mtime": 0} if table.suffix == ".gz" else None
+    frame.to_csv(table, index=False, float_format="%.4g", compression=compression)
+    return f"{table}: {len(frame):,} epochs of {frame['recording'].nunique()} recordings, {frame['subject'].nunique()} subjects\n"

@@ -1,26 +1,26 @@
 """The raw files of a dataset: which it needs, where they come from, and a manifest of the verified ones.
 
-A source is a module of this package; an entry of `datasets` in the configuration names it. The table of sources
+An entry of `datasets` in the configuration names its source, one of `SOURCES`. The table of sources
 (`workflow/config/data_sources.csv`) lists the files of each dataset, with address, checksum (`algorithm:hex`) and licence.
 """
 
 import csv
 import hashlib
-import importlib.util
 import json
 import logging
 import shutil
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from clailearn.errors import InputError
 from replication.datasets.files import TREE, checksum_of, describe_files, matching
+from replication.runs.config_check import SOURCES
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +65,17 @@ class Raw:
         if self.path.is_file():
             return [self.path]
         if any(f["checksum"].startswith(TREE) for f in self.files):
-            return matching(self.path, source_module(self.source).FILES)
+            return matching(self.path, source_of(self.source).files)
         return [self.path / f["file"] for f in self.files]
+
+    def find_one(self) -> Path:
+        """Return the file of a source that reads one; raise InputError for several."""
+        path, *others = self.find()
+        if others:
+            raise InputError(
+                f"datasets.{self.dataset}.path: found {len(others) + 1} files in {self.path}, expected one. Set it to one file."
+            )
+        return path
 
     def check_sizes(self, manifest: Path) -> None:
         """Raise InputError for a file that is missing or has another size than in `manifest`; those of trees are left out."""
@@ -93,30 +102,52 @@ class Raw:
         return cls(**values | {"path": Path(values["path"])})
 
 
-def source_module(source: str) -> Any:
-    """Return the module of `replication.datasets` that reads a source.
+@dataclass(frozen=True)
+class Source:
+    """A format that raw files have.
 
-    The module has
-
-    - `FILES`: glob patterns of the files that it reads in a folder;
-    - `EXPECTS`: what `path` should point to, in words;
-    - `prepare(raw, out_dir, settings, seed)`;
-    - optionally `choose(rows, settings)`: the rows of the table of sources that the settings need;
-    - optionally `catalogued(settings)`: rows that the source itself knows, beside those of the table;
-    - optionally `unpack(paths, folder)`: the files that it reads, taken out of an archive into `folder`;
-    - optionally `OFFICIAL_ONLY = True`: what `path` names, too, must have the checksums of the table;
-    - optionally `ALGORITHM`: that of the checksums in the manifest, where it is not sha256.
-
-    Raises InputError if there is no such module.
+    files: glob patterns of the files that it reads in a folder.
+    expects: what `path` should point to, in words.
+    prepare: writes the prepared form of raw files into a folder, by the settings of the entry and a seed.
+    choose: returns the rows of the table of sources that the settings need.
+    catalogued: returns rows that the source itself knows, beside those of the table.
+    unpack: returns the files that it reads, all in one folder, where needed taken out of an archive into a folder.
+    official_only: whether what `path` names, too, must have the checksums of the table.
+    algorithm: of the checksums in the manifest.
     """
-    name = f"replication.datasets.{source}"
-    module = import_module(name) if importlib.util.find_spec(name) else None
-    if missing := [part for part in ("FILES", "EXPECTS", "prepare") if not hasattr(module, part)]:
+
+    files: Sequence[str]
+    expects: str
+    prepare: Callable[[Raw, Path, Mapping[str, Any], int], None]
+    choose: Callable[[Sequence[Row], Mapping[str, Any]], Sequence[Row]] = lambda rows, settings: rows
+    catalogued: Callable[[Mapping[str, Any]], Sequence[Row]] = lambda settings: ()
+    unpack: Callable[[Sequence[Path], Path], list[Path]] | None = None
+    official_only: bool = False
+    algorithm: str = "sha256"
+
+    def own_files(self, path: Path, key: str) -> list[Path]:
+        """Return the files that it reads at the user's `path`; raise InputError, naming the key, where there are none."""
+        if not path.exists():
+            raise InputError(
+                f"{key}: {path} does not exist; expected {self.expects}. Correct {key}, or set it to null to use the files of "
+                "data_dir."
+            )
+        paths = [path] if path.is_file() else matching(path, self.files)
+        if not paths:
+            found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
+            raise InputError(f"{key}: found {found} in {path}, no {' or '.join(self.files)}; expected {self.expects}")
+        return paths
+
+
+def source_of(name: str) -> Source:
+    """Return the source that an entry names; raise InputError for another name than those of `SOURCES`."""
+    if name not in SOURCES:
         raise InputError(
-            f"source '{source}': found no module {name} with {', '.join(missing)}. Correct the dataset's `source`, or "
-            "write the module (docs/extending.md)."
+            f"source '{name}': found none of this name, expected one of {', '.join(SOURCES)}. Correct the dataset's `source`, or "
+            "write it (docs/extending.md)."
         )
-    return module
+    source: Source = resolve_name(SOURCES[name])
+    return source
 
 
 def read_sources(table: Path, dataset: str) -> list[Row]:
@@ -179,31 +210,31 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
     gets, the files that `table` lists. Raises InputError, naming `datasets.<dataset>.path` where that is at fault.
     """
     key = f"datasets.{dataset}.path"
-    module = source_module(settings["source"])
+    source = source_of(settings["source"])
     stated = read_sources(table, dataset)
-    last = [pattern.rpartition("/")[2] for pattern in module.FILES]
+    last = [pattern.rpartition("/")[2] for pattern in source.files]
     rows = [row for row in stated if any(fnmatch(Path(row.file).name, pattern) for pattern in last)]
-    rows += module.catalogued(settings) if hasattr(module, "catalogued") else []
+    rows += source.catalogued(settings)
     official: Row | None = None
     if settings["path"] is None:
-        needed = module.choose(rows, settings) if hasattr(module, "choose") else rows
+        needed = source.choose(rows, settings)
         if not needed:
             access = f"access: {stated[0].access}" if stated else f"{table} has no row of it"
             raise InputError(
                 f"{key} is not set, and source '{settings['source']}' has nothing to download ({access}). Set {key} to "
-                f"your copy: {module.EXPECTS}."
+                f"your copy: {source.expects}."
             )
         download(dataset, needed, folder)
-        path, paths, official = folder, [folder / row.file for row in needed], needed[0]
+        path, given, official = folder, [folder / row.file for row in needed], needed[0]
     else:
         path = Path(settings["path"]).expanduser()
-        paths = _own_files(path, module, key)
-    given = paths
-    if hasattr(module, "unpack"):
-        paths = module.unpack(paths, folder)
+        given = source.own_files(path, key)
+    paths = given
+    if source.unpack is not None:
+        paths = source.unpack(given, folder)
         path = paths[0].parent
     try:
-        official = official or _published(dataset, paths, rows, getattr(module, "OFFICIAL_ONLY", False))
+        official = official or _published(dataset, paths, rows, source.official_only)
     except InputError:
         for unpacked in set(paths) - set(given):
             unpacked.unlink()
@@ -214,7 +245,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         source=settings["source"],
         version=official.version if official else "as provided",
         path=path,
-        files=describe_files(paths, path.parent if path.is_file() else path, getattr(module, "ALGORITHM", "sha256")),
+        files=describe_files(paths, path.parent if path.is_file() else path, source.algorithm),
         licence=described.licence if described else "not stated",
         access=described.access if described else "as provided",
         miniature=miniature,
@@ -227,7 +258,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     for left in out_dir.parent.glob(f".{out_dir.name}-*"):
         shutil.rmtree(left)
     try:
-        source_module(raw.source).prepare(raw, out_dir, settings, seed)
+        source_of(raw.source).prepare(raw, out_dir, settings, seed)
     except InputError as error:
         if (key := f"datasets.{raw.dataset}") in str(error):
             raise
@@ -239,23 +270,9 @@ def state_of_raw(settings: Mapping[str, Any]) -> str:
     states = []
     if settings["path"] is not None:
         with suppress(InputError):  # which `obtain` raises, too
-            for path in _own_files(Path(settings["path"]).expanduser(), source_module(settings["source"]), ""):
+            for path in source_of(settings["source"]).own_files(Path(settings["path"]).expanduser(), ""):
                 states.append((str(path), (found := path.stat()).st_size, found.st_mtime_ns))
     return hashlib.sha256(repr(states).encode()).hexdigest()
-
-
-def _own_files(path: Path, module: Any, key: str) -> list[Path]:
-    """Return the files that a source reads at the user's `path`; raises InputError, naming the key, where there are none."""
-    if not path.exists():
-        raise InputError(
-            f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
-            "files of data_dir."
-        )
-    paths = [path] if path.is_file() else matching(path, module.FILES)
-    if not paths:
-        found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
-        raise InputError(f"{key}: found {found} in {path}, no {' or '.join(module.FILES)}; expected {module.EXPECTS}")
-    return paths
 
 
 def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row], required: bool) -> Row | None:

@@ -3,6 +3,7 @@
 Training imports nothing from here, so a new figure of merit refits nothing.
 """
 
+import copy
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,29 +13,26 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.special import expit
+from torch.utils.flop_counter import FlopCounterMode
 
-from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
+from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
+from clailearn.checkpoints import Checkpoint
+from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.experiments.embeddings import open_view
-from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
-from replication.metrics.bootstrap import Predictions
-from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
-from replication.metrics.classification import (
-    binary_metrics,
-    choose_threshold,
-    reliability,
-    sample_metrics,
-    top_label,
-)
-from replication.models.base import Model, create
-from replication.models.batches import Splits
+from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
+from replication.experiments.objectives import open_space
+from replication.experiments.predictions import measure_predictions, save_predictions
+from replication.metrics.bootstrap import Calibration, Predictions
+from replication.metrics.classification import choose_threshold, reliability, top_label
+from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
+from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
+from replication.models.items import recording_rows
 from replication.models.run import Run
-from replication.models.splits import recording_rows
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
+from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -42,6 +40,8 @@ SHARES: tuple[Shares, ...] = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
+COUNTED_ITEMS = 4
+"""Items whose operations are counted: the count is proportional to their number, and BatchNorm needs two."""
 
 
 class Scored(NamedTuple):
@@ -55,36 +55,28 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
-    kind, mapping, bin, n, confidence, accuracy. predictions: in float32; an alarm is a score above the threshold that served
-    validation patients best.
+    kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples;
+    an alarm is a score above the threshold that served validation patients best.
     """
 
     metrics: pd.DataFrame
     reliability: pd.DataFrame
     predictions: Predictions
 
-    def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
+    def save(self, metrics: str, reliability: str, predictions: str) -> None:
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
-        np.savez(predictions, **{name: part for name, part in vars(self.predictions).items() if part is not None})
+        save_predictions(Path(predictions), {RunId.parse(predictions): self.predictions})
 
 
-class Measured(NamedTuple):
-    """What the workflow keeps of a trained model; a part that does not apply to it is empty.
+def measure(
+    run: Run, path: str, parts: Collection[str]
+) -> tuple[Evaluation, dict[str, Embedded], tuple[Floats, Floats], dict[str, pd.DataFrame]]:
+    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`runs.outputs.control_parts`).
 
-    evaluation: on test samples. embedded: the splits of CLaI. process: mean and standard deviation of a latent process at the
-    test hours, (N,) each. controls: what the controls of claims ask of the run, by name: similarity (class_a, class_b,
-    similarity), agreement (share, quantity, value), latent (quantity, value) and areas (since_onset, area).
+    Returns the evaluation; the embedded splits of CLaI; mean and standard deviation of a latent process at the test hours, (N,)
+    each; and by name what the controls of claims ask of the run. A part that does not apply to the model is empty.
     """
-
-    evaluation: Evaluation
-    embedded: dict[str, Embedded]
-    process: tuple[Floats, Floats]
-    controls: dict[str, pd.DataFrame]
-
-
-def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
-    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`controls.parts_of`)."""
     model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
     process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
     controls = {
@@ -101,17 +93,17 @@ def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
         if "rules" in parts:
             controls["agreement"] = measure_agreement(run, model.kernel, embedded)
     else:
-        evaluation = evaluate(run, model, run.splits)
+        evaluation = evaluate(run, model)
     if "classes" in parts or "signals" in parts:
-        view = open_view(run, run.model, path)
-        test, kernel = embed(run, view.module, run.splits.test), view.kernel.cpu()
+        space = open_space(run, run.model, path)
+        test, kernel = embed(run, space.module, run.splits.test), space.kernel.cpu()
         if "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
         if "signals" in parts:
             z, recording, hours, y = as_seen(run, kernel, test)
             controls["latent"] = seen_statistics(z, recording, y)
             controls["areas"] = areas_around_onset(z, recording, hours, y)
-    return Measured(evaluation, embedded, process, controls)
+    return evaluation, embedded, process, controls
 
 
 def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
@@ -120,11 +112,12 @@ def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
     return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
 
 
-def evaluate(run: Run, model: Model, splits: Splits) -> Evaluation:
-    """Evaluate a fitted model on the test samples of these splits: CLaI by each decision rule, others by their scores."""
+def evaluate(run: Run, model: Model) -> Evaluation:
+    """Evaluate a fitted model on the test samples of a run: CLaI by each decision rule, others by their scores."""
     if isinstance(model, CLaI):
         return evaluate_clai(run, model.kernel, embed_splits(run, model.network))
-    test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in (splits.test, splits.val))
+    parts = (run.splits.test, run.splits.val)
+    test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in parts)
     return evaluate_scores(run, test, val)
 
 
@@ -134,19 +127,17 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
     Two classes are evaluated with both class shares of the references. Reliability and predictions are those of the rule
     `printed` with the shares `population`.
     """
-    means = {part: similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")}
+    samples = (embedded["test"], embedded["val"])
+    means = [similarity_means(run, kernel, part, embedded["train"]) for part in samples]
     evaluations = {}
     for shares in SHARES if run.conditions == 1 else SHARES[:1]:
+        if shares == "equal":
+            means = [part._replace(share=torch.full_like(part.share, 0.5)) for part in means]
         for rule in RULES:
-            test, val = (votes(run, with_shares(means[part], shares), rule, embedded[part]) for part in ("test", "val"))
+            test, val = (votes(run, found, rule, part) for found, part in zip(means, samples, strict=True))
             evaluations[rule, shares] = evaluate_scores(run, test, val, voted=True)
     rows = [found.metrics.assign(rule=rule, shares=shares) for (rule, shares), found in evaluations.items()]
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
-
-
-def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
-    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many."""
-    return means if shares == "population" else means._replace(share=torch.full_like(means.share, 0.5))
 
 
 def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored:
@@ -158,46 +149,39 @@ def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
     """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes.
 
-    Validation samples calibrate, and choose the thresholds for F1 and for alarms. Two classes have the metrics of table 3, and of
-    table 1 unless they are of hours of recordings, where events are rare.
+    Validation samples calibrate, and choose the thresholds for F1 and for alarms.
     """
+    recordings, utility, alarm = run.data.info["kind"] == "recordings", None, None
     if test.score.ndim == 2:
-        temperature = fit_temperature(val.score, val.y)
-        raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-        return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
-    f = torch.from_numpy(test.score)[None]
-    probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
-    calibrated = fit_logistic(val.score, val.y)(test.score)
-    threshold = choose_threshold(val.y, val.score)
-    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)
-    if run.data.info["kind"] != "recordings":
-        return _evaluation(test, probability, calibrated, sample_metrics(test.y, probability, calibrated) | metrics)
-    _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
-    scored_rows = val_rows if run.scored_split == "val" else test_rows
-    of_val, of_test = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
-    if of_val is None or of_test is None:
-        return _evaluation(test, probability, calibrated, metrics)
-    alarm = test.score > choose_alarm_threshold(of_val, val.score)
-    metrics["utility"] = utility_score(of_test, alarm)
-    return _evaluation(test, probability, calibrated, metrics, alarm)
-
-
-def _evaluation(
-    test: Scored,
-    raw: Floats,
-    calibrated: Floats,
-    metrics: Mapping[str, float],
-    alarm: NDArray[np.bool_] | None = None,
-) -> Evaluation:
+        fitted, threshold = Calibration(fit_temperature(val.score, val.y)), None
+        probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
+    else:
+        logistic, threshold = fit_logistic(val.score, val.y), choose_threshold(val.y, val.score)
+        fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
+        probability = positive_probability(test.score) if voted else expit(test.score)
+        calibrated = logistic(test.score)
+    if recordings:
+        _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
+        scored_rows = val_rows if run.scored_split == "val" else test_rows
+        validation, utility = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
+        alarm = None if validation is None else test.score > choose_alarm_threshold(validation, val.score)
+    given = Predictions(test.score, probability, calibrated, alarm, fitted)
+    metrics = measure_predictions(test.y, given, utility, recordings, threshold)
+    if threshold is None:
+        metrics["temperature"] = fitted.temperature
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
-    kind = "top-label" if raw.ndim == 2 else "positive-rate"
+    score, raw, mapped = (part.astype(np.float32) for part in (test.score, probability, calibrated))
+    return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
+
+
+def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
+    """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
+    kind = "top-label" if given.score.ndim == 2 else "positive-rate"
     diagrams = []
-    for mapping, p in (("raw", raw), ("calibrated", calibrated)):
-        pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
+    for mapping, p in (("raw", given.probability), ("calibrated", given.calibrated)):
+        pairs = top_label(y, p) if p.ndim == 2 else (p, y)
         diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
-    score, probability, mapped = (part.astype(np.float32) for part in (test.score, raw, calibrated))
-    predictions = Predictions(score, probability, mapped, alarm)
-    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions)
+    return pd.concat(diagrams, ignore_index=True)
 
 
 def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
@@ -233,3 +217,35 @@ def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFra
             for b in range(run.classes)
         ]
     return pd.DataFrame(rows)
+
+
+def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.DataFrame]:
+    """Fit the model of a cell of a study, and evaluate it on the samples that the study is scored on.
+
+    The last is the history, a row an epoch; of a network, `operations` are the floating-point operations up to the end of each.
+    """
+    model = create(run.model)
+    history = pd.DataFrame(model.fit(run, checkpoint) or {"epoch": []})
+    if isinstance(model, Network):
+        per_item = operations_per_item(run, model)
+        if per_item is not None:
+            history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
+    return model, evaluate(run, model), history
+
+
+def operations_per_item(run: Run, model: Network) -> float | None:
+    """Count the operations of one training item in a model's network, forward and backward.
+
+    A multiplication and an addition are two operations, as Jordan (2024, arXiv 2404.00498) counts. PyTorch's counter knows
+    convolutions and matrix products, from their shapes; the layout in memory and the precision change nothing. Normalisation,
+    activations, the loss and the optimiser are not counted: together they are a few per cent. None for recordings, because the
+    counter does not know recurrent layers.
+    """
+    if run.data.info["kind"] == "recordings":
+        return None
+    model = copy.deepcopy(model)
+    model.module.cpu().train()
+    x = run.splits.train.batch(torch.arange(COUNTED_ITEMS), None)[0].cpu()
+    with FlopCounterMode(display=False) as counter:
+        model.forward(run, x).sum().backward()
+    return counter.get_total_flops() / COUNTED_ITEMS

@@ -1,14 +1,7 @@
 """Predictions of all runs as Parquet files, from which anybody computes figures of merit again.
 
-`samples.parquet` has a row for each test sample of a dataset: `y`, the index of its class; `group`, a number for its patient or
-subject; and for recordings `recording` and `fold`. `predictions_<model>.parquet` has a row for each run and sample that it is
-tested on, in the order of the samples. `run` is such as `seed0` or `seed0/fold1`. The other columns are:
-
-- Two classes. `log_odds` of the probability of class 1, before calibration; `alarm`, where alarms have a utility. The calibrated
-  probability is expit(`slope` * score + `intercept`). The score is the vote tanh(`log_odds` / 2) where `vote` holds, and
-  otherwise `log_odds`.
-- C classes. `score_0` to `score_<C-1>`, less the largest one of the sample: probabilities are softmax(score), calibrated ones
-  softmax(score / `temperature`).
+`samples.parquet` has a row for each test sample of a dataset, `predictions_<model>.parquet` one for each run and sample that it
+is tested on, in the order of the samples. docs/architecture.md says what the columns mean.
 
 Scores are rounded to BITS significant bits, so that the files stay small; log-odds keep their resolution where events are rare.
 The predicted class and the alarms are exact. The files hold no measurements and no identifiers.
@@ -22,25 +15,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.prepared import Prepared
-from replication.datasets.splits import DEVELOPMENT
-from replication.metrics.bootstrap import Fold, Predictions
-from replication.metrics.challenge_utility import hourly_utility
-from replication.runs.identity import RunId
+from replication.datasets.prepared import DEVELOPMENT, Prepared
+from replication.metrics.bootstrap import DRAWS, Calibration, Fold, Predictions, compare_models, patient_intervals
+from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.hourly import HourlyUtility, hourly_utility, utility_score
+from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
 BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
-CLOSE = 1e-4
-"""Largest difference between probabilities and their mapping, which float32 leaves below a hundredth of it."""
-_OF_SAMPLES = ("y", "group", "recording", "fold")
-_OF_TWO = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
+_FITTED = ("temperature", "slope", "intercept", "vote")
+_SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
+_TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
 _OPTIONAL = ("recording", "fold", "alarm")
+_LARGEST = np.nextafter(np.float32(1), np.float32(0))
+"""A larger vote would have infinite log-odds."""
 
 
 @dataclass(frozen=True)
@@ -75,24 +69,6 @@ def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
-    """Return what evaluations left as `predictions.npz`, by run, in the order of the paths."""
-    runs = {}
-    for path in paths:
-        with np.load(path, allow_pickle=False) as arrays:
-            runs[RunId.parse(path)] = Predictions(**arrays)
-    return runs
-
-
-def by_model(runs: Mapping[RunId, Predictions], models: Iterable[str]) -> dict[str, dict[int, Predictions]]:
-    """Return what runs predict by seed, of each of these models that has runs."""
-    return {
-        model: {run.seed: predicted for run, predicted in runs.items() if run.cell == model}
-        for model in dict.fromkeys(models)
-        if model in {run.cell for run in runs}
-    }
-
-
 def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
     """Return the test samples of a fold, or all without folds, and no predictions yet."""
     rows = samples.rows(number)
@@ -108,9 +84,49 @@ def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_be
     for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
         by_fold.setdefault((run.seed, run.fold), {})[run.cell] = runs[run]
     return [
-        replace(fold_of(samples, number, label_hours_before), predictions=of_models)
-        for (_, number), of_models in by_fold.items()
+        replace(fold_of(samples, number, label_hours_before), predictions=by_cell)
+        for (_, number), by_cell in by_fold.items()
     ]
+
+
+def measure_predictions(
+    y: NDArray[np.int64],
+    given: Predictions,
+    utility: HourlyUtility | None,
+    recordings: bool,
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """Return the metrics of predictions of samples with these labels; of two classes a threshold gives one F1 more.
+
+    Two classes have the metrics of table 3, and of table 1 unless they are of hours of recordings, where events are rare.
+    """
+    probability, calibrated = given.probability, given.calibrated
+    if given.score.ndim == 2:
+        return sample_metrics(y, probability, calibrated)
+    metrics = binary_metrics(
+        y, given.score, probability, calibrated, threshold=np.nan if threshold is None else threshold
+    )
+    if threshold is None:
+        del metrics["f1_validation"]
+    if not recordings:
+        metrics = sample_metrics(y, probability, calibrated) | metrics
+    if utility is not None and given.alarm is not None:
+        metrics["utility"] = utility_score(utility, given.alarm)
+    return metrics
+
+
+def compare_runs(
+    samples: Samples, runs: Mapping[RunId, Predictions], label_hours_before: float | None, draws: int = DRAWS
+) -> pd.DataFrame:
+    """Compare the models of these runs: `intervals.csv` of recordings, over patients, and `comparisons.csv` of other samples.
+
+    The epochs of a sleeper resemble each other, so that sleepers are drawn; images stand for themselves.
+    """
+    models = list(dict.fromkeys(run.cell for run in runs))
+    if samples.fold is not None:
+        return patient_intervals(folds_of(samples, runs, label_hours_before), models, draws)
+    by_model = {model: {run.seed: found for run, found in runs.items() if run.cell == model} for model in models}
+    return compare_models(samples.y, samples.group, by_model, draws)
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -120,31 +136,29 @@ def save_samples(path: Path, samples: Samples) -> None:
 
 def load_samples(path: Path) -> Samples:
     """Read `samples.parquet`; raise InputError, naming the file, if it is damaged."""
-    return Samples(**{str(name): column.to_numpy() for name, column in _read(path, _OF_SAMPLES).items()})
+    return Samples(**{str(name): column.to_numpy() for name, column in _read(path, _SAMPLE_COLUMNS).items()})
 
 
-def save_predictions(path: Path, runs: Mapping[RunId, Predictions], temperatures: Mapping[RunId, float]) -> None:
-    """Write `predictions_<model>.parquet`: what runs predict and, for many classes, temperatures by run."""
+def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
+    """Write what runs of a model predict, and what they fitted."""
     frames = []
     for run, given in runs.items():
-        score = given.score.astype(np.float64)
-        if score.ndim == 1:
-            columns = _of_two(score, given)
+        score, fitted = given.score.astype(np.float64), given.calibration
+        if score.ndim == 1:  # log-odds, or votes in [-1, 1]
+            log_odds = 2 * np.arctanh(np.clip(score, -_LARGEST, _LARGEST)) if fitted.vote else score
+            columns = {
+                "log_odds": _rounded(log_odds),
+                "vote": fitted.vote,
+                "slope": fitted.slope,
+                "intercept": fitted.intercept,
+                **({} if given.alarm is None else {"alarm": given.alarm}),
+            }
         else:
             rounded = _rounded(score - score.max(axis=1, keepdims=True))
-            columns = {f"score_{k}": column for k, column in enumerate(rounded.T)} | {"temperature": temperatures[run]}
+            columns = {f"score_{k}": column for k, column in enumerate(rounded.T)}
+            columns["temperature"] = fitted.temperature
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
-
-
-def _of_two(score: Floats, given: Predictions) -> dict[str, Any]:
-    """Return the columns of scores (N,), which are log-odds, or votes in [-1, 1]."""
-    vote = bool(np.abs((1 + score) / 2 - given.probability).max() < CLOSE)
-    largest = np.nextafter(np.float32(1), np.float32(0))
-    log_odds = 2 * np.arctanh(np.clip(score, -largest, largest)) if vote else score
-    slope, intercept = _logistic(score, given.calibrated.astype(np.float64))
-    alarms = {} if given.alarm is None else {"alarm": given.alarm}
-    return {"log_odds": _rounded(log_odds), "vote": vote, "slope": slope, "intercept": intercept, **alarms}
 
 
 def _rounded(values: Floats) -> NDArray[np.float32]:
@@ -153,19 +167,10 @@ def _rounded(values: Floats) -> NDArray[np.float32]:
     return np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS).astype(np.float32)
 
 
-def _logistic(score: Floats, calibrated: Floats) -> tuple[float, float]:
-    """Return slope and intercept of the logistic calibration that maps scores to these probabilities."""
-    weight = np.sqrt(calibrated * (1 - calibrated))  # Near 0 and 1 float32 keeps little of log-odds.
-    known = weight > 0
-    design = np.stack([score, np.ones_like(score)], axis=1)[known] * weight[known, None]
-    slope, intercept = np.linalg.lstsq(design, logit(calibrated[known]) * weight[known])[0]
-    return float(slope), float(intercept)
-
-
 def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tuple[str, Predictions]]:
     """Yield the replicate of each run, such as `seed0/fold1`, and its predictions; raise InputError for other samples."""
     scores = [f"score_{k}" for k in range(classes)]
-    columns = _OF_TWO if classes == 2 else ("run", *scores, "temperature")
+    columns = _TWO_CLASS_COLUMNS if classes == 2 else ("run", *scores, "temperature")
     for replicate, rows in _read(path, columns).groupby("run", sort=False):
         run = _run_of(str(replicate))
         n = len(samples.rows(run.fold))
@@ -174,17 +179,21 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
                 f"{path}: found {len(rows)} rows of {run.replicate}, not {n}; expected predictions of the samples beside it. "
                 "Restore both files, or compute them again"
             )
-        first = rows.iloc[0]
+        fitted = Calibration(**{name: rows[name].iloc[0].item() for name in _FITTED if name in rows})
         if classes > 2:
             score = rows[scores].to_numpy(np.float64)
-            found = Predictions(score, scaled_softmax(score, 1.0), scaled_softmax(score, first["temperature"]))
+            parts = score, scaled_softmax(score, 1.0), scaled_softmax(score, fitted.temperature)
         else:
             log_odds = rows["log_odds"].to_numpy(np.float64)
-            score = np.tanh(log_odds / 2) if first["vote"] else log_odds
-            calibrated = LogisticCalibration(first["slope"], first["intercept"])(score)
-            alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
-            found = Predictions(score, expit(log_odds), calibrated, alarm)
-        yield run.replicate, found
+            score = np.tanh(log_odds / 2) if fitted.vote else log_odds
+            parts = score, expit(log_odds), LogisticCalibration(fitted.slope, fitted.intercept)(score)
+        alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
+        yield run.replicate, Predictions(*parts, alarm, fitted)
+
+
+def gather_predictions(path: Path, sources: Iterable[Path]) -> None:
+    """Write what the files of runs of a model hold to one file, in the order of the files."""
+    _write(path, pd.concat([_read(source) for source in sources]))
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:

@@ -94,7 +94,7 @@ def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[
 
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """
-    raw, scaled = of_classes(probability), of_classes(calibrated)
+    raw, scaled = class_probabilities(probability), class_probabilities(calibrated)
     return multiclass_metrics(y, raw) | {
         "ece_scaled": expected_calibration_error(*top_label(y, scaled)),
         "log_loss": log_loss(y, raw),
@@ -143,13 +143,13 @@ def binary_metrics(
     score, probability, calibrated = (np.asarray(x, dtype=np.float64) for x in (score, probability, calibrated))
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
-        of_ending = {
-            "ece": expected_calibration_error(*top_label(y, of_classes(p))),
+        found = {
+            "ece": expected_calibration_error(*top_label(y, class_probabilities(p))),
             "ece_positive_rate": expected_calibration_error(p, y),
-            "brier": brier(y, of_classes(p)),
-            "log_loss": log_loss(y, of_classes(p)),
+            "brier": brier(y, class_probabilities(p)),
+            "log_loss": log_loss(y, class_probabilities(p)),
         }
-        calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
+        calibration |= {f"{name}{ending}": value for name, value in found.items()}
     return {
         "auroc": roc_auc(y, score),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
@@ -157,7 +157,7 @@ def binary_metrics(
         "f1_validation": _f1_above(y, score, threshold),
         **calibration,
         **brier_parts(probability, y),
-        "aurc": risk_coverage_area(y, of_classes(calibrated)),
+        "aurc": risk_coverage_area(y, class_probabilities(calibrated)),
         "prevalence": float(y.mean()),
     }
 
@@ -173,7 +173,7 @@ def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
 
 
-def of_classes(probability: NDArray[Any]) -> NDArray[Any]:
+def class_probabilities(probability: NDArray[Any]) -> NDArray[Any]:
     """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,); (N, C) stay as they are."""
     return probability if probability.ndim == 2 else np.stack([1 - probability, probability], axis=1)
 

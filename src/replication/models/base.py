@@ -3,7 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self
@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clailearn.batches import Items, Vectors
 from clailearn.checkpoints import Checkpoint, write_whole
-from clailearn.encoders import Classifier, ConvNet, Encoder, place
+from clailearn.encoders import Classifier, ConvNet, Encoder, move
 from clailearn.errors import InputError
+from clailearn.files import fill_module, load_tensors
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
-from clailearn.tensors import fill_module, load_tensors
-from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
-from replication.models.batches import Splits
+from clailearn.trainer import Epoch, Figures, Items, Samples, TrainingSettings, precision_context, train
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
+from replication.models.items import Splits
 from replication.models.run import Run
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +47,8 @@ class Model(ABC):
         self.choices: dict[str, Any] = {}
 
     @abstractmethod
-    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
-        """Fit to the training samples, and return the history, a row an epoch; empty, and no checkpoint, without epochs."""
+    def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
+        """Fit to the run's training samples, and return the history, a row an epoch; empty, and no checkpoint, without epochs."""
 
     @abstractmethod
     def scores(self, run: Run, items: Items) -> Floats:
@@ -68,14 +67,14 @@ class RowClassifier(Model):
     Its settings are the block of `baselines` with the model's name, underscores for hyphens.
     """
 
-    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+    def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
         settings = run.settings.get("baselines", {}).get(self.key.replace("-", "_"), {})
-        if splits.train.x.ndim != 2:  # type: ignore[attr-defined]
+        if run.splits.train.x.ndim != 2:  # type: ignore[attr-defined]
             raise InputError(
                 f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "
                 f"models of {run.id.name}."
             )
-        train, val = ((items.x.numpy(), items.labels.numpy()) for items in splits[:2])  # type: ignore[attr-defined]
+        train, val = ((items.x.numpy(), items.labels.numpy()) for items in run.splits[:2])  # type: ignore[attr-defined]
         self.fit_rows(*train, *val, seed=run.id.seed, **settings)
         return []
 
@@ -91,15 +90,15 @@ class RowClassifier(Model):
         """Return scores of rows (N, F), as `scores` does."""
 
 
-def embedded_splits(run: Run, embedded: Mapping[str, Embedded]) -> Splits:
-    """Return embeddings (N, K L) of a run's samples as its splits, conditions side by side; test samples are the scored ones."""
+def on_embeddings(run: Run, embedded: Mapping[str, Embedded]) -> Run:
+    """Return a run whose items are embeddings (N, K L) of its samples, conditions side by side; it tests on the scored ones."""
     parts = (embedded[name] for name in Splits._fields)
-    splits = Splits(*(Vectors(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
-    return splits._replace(test=getattr(splits, run.scored_split))
+    splits = Splits(*(Samples(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
+    return replace(run, embedded=splits._replace(test=getattr(splits, run.scored_split)))
 
 
-class View(NamedTuple):
-    """How a network sees samples: the module that embeds them as (K, N, L), and the kernel that compares the embeddings."""
+class Space(NamedTuple):
+    """A space of embeddings: the module that embeds samples as (K, N, L), and the kernel that compares the embeddings."""
 
     module: nn.Module
     kernel: Kernel
@@ -124,9 +123,17 @@ class Network(Model):
         return 1
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        objective = partial(self.loss, run)
-        given = (self.module, objective, run.splits.train, run.training, validate, checkpoint)
-        return batchwise_learning(*given, self.copies(run))
+        """Train in place on the loss of single batches, each with `copies` of a CLaI group of anchor and references."""
+        data, copies = run.splits.train, self.copies(run)
+        size = group_size(run.training, len(data))
+        batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
+
+        def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
+            loss = self.loss(run, *data.batch(rows.repeat(copies), generator))
+            loss.backward()
+            return {"loss": loss.detach()}
+
+        return train(self.module, data, step, run.training, validate, checkpoint, batches=batches)
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that measures the model after each epoch, on drawn validation samples."""
@@ -135,7 +142,7 @@ class Network(Model):
         return lambda: validation_figures(self.scores_at(run, items, positions), labels_of(items, positions))
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.module, run.device)
+        move(self.module, run.device)
         return self.scores_at(run, items, torch.arange(len(items)))
 
     def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
@@ -145,15 +152,16 @@ class Network(Model):
         """
         views = (plain, *further_views(run))
         scores = [outputs(run, self.module, items, positions, view=view).double().numpy() for view in views]
-        return np.mean([log_odds(of_view) for of_view in scores], axis=0)
+        return np.mean([log_odds(part) for part in scores], axis=0)
 
-    def views(self) -> list[View]:
-        """Return the embeddings that controls look at, the usual one first."""
-        return both_views(Features(self.network), self.network.standardise.num_features)
+    def spaces(self) -> list[Space]:
+        """Return the spaces that controls look at, the usual one first."""
+        return both_spaces(Features(self.network), self.network.standardise.num_features)
 
-    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+    def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
-        items, batch = len(splits.train), run.training.batch_size
+        training, batch = run.splits.train, run.training.batch_size
+        items = len(training)
         if 2 * batch > items:
             raise InputError(
                 f"{run.id}: found training.batch_size {batch} and {items} training {run.data.info['kind']}, expected a batch of "
@@ -167,11 +175,11 @@ class Network(Model):
                 "overrides of %s.", run.id, steps, run.training.epochs, run.id.name,
             )  # fmt: skip
         self.build(run)
-        place(self.module, run.device)
+        move(self.module, run.device)
         if isinstance(self.network.trunk, ConvNet):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
-            drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
-            self.network.trunk.whiten(splits.train.batch(drawn, None)[0])
+            drawn = draw_items(training, _IMAGES_TO_WHITEN, run.id.seed)
+            self.network.trunk.whiten(training.batch(drawn, None)[0])
         history = self.learn(run, self.validation(run), checkpoint)
         self.module.cpu()
         return history
@@ -215,9 +223,9 @@ class Features(nn.Module):
             return self.standardise(features.float()).unsqueeze(0)
 
 
-def both_views(module: nn.Module, size: int) -> list[View]:
-    """Return embeddings without a kernel of their own by both forms of the paper: cosine, and Gaussian with M = I / L."""
-    return [View(module, kernel) for kernel in (Cosine(), MahalanobisGaussian(size, "identity"))]
+def both_spaces(module: nn.Module, size: int) -> list[Space]:
+    """Return embeddings without a kernel of their own with both kernels of the paper: cosine, and Gaussian with M = I / L."""
+    return [Space(module, kernel) for kernel in (Cosine(), MahalanobisGaussian(size, "identity"))]
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -249,27 +257,6 @@ def draw_references(run: Run) -> Tensor:
             "give a larger number"
         )
     return references
-
-
-def batchwise_learning(
-    model: nn.Module,
-    objective: Callable[[Any, Tensor], Tensor],
-    data: Items,
-    settings: TrainingSettings,
-    validate: Callable[[], Epoch],
-    checkpoint: Checkpoint | None,
-    views: int = 1,
-) -> list[Epoch]:
-    """Train in place on a loss of single batches, each `views` times as large as a CLaI group of anchor and references."""
-    size = group_size(settings, len(data))
-    batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
-
-    def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
-        loss = objective(*data.batch(rows.repeat(views), generator))
-        loss.backward()
-        return {"loss": loss.detach()}
-
-    return train(model, data, step, settings, validate, checkpoint, batches=batches)
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

@@ -1,22 +1,23 @@
 """CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from scipy import integrate, optimize
 from torch import Tensor, nn
 
-from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
-from clailearn.batches import Items
+from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import Encoder, build_encoder, place
+from clailearn.encoders import Encoder, build_encoder, move
 from clailearn.inference import decide
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
-from clailearn.trainer import Epoch
-from replication.models.base import Floats, Network, View, draw_references, validation_figures
+from clailearn.trainer import Epoch, Items
+from replication.models.base import Floats, Network, Space, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 
 def build_clai(
@@ -27,6 +28,56 @@ def build_clai(
     return encoder, build(str(MODELS[model].kernel), settings["embedding_size"], settings["kernel"]["metric"])
 
 
+def loss_floor(kernel: Kernel, target: Target, share: float, size: int) -> float:
+    """Return the least expected alignment loss of one condition, whatever the encoder, for a kernel of `FLOORS`.
+
+    Only the target `zero` has a floor above 0. It asks negatives to be opposite to (or far from) all positives and yet unrelated
+    to each other. With positives in one point and class share p, the loss is 2 p (1 - p) E(S+- + 1)^2 + (1 - p)^2 E(S--)^2.
+
+    share: p, of the condition's positive class, in (0, 1). size: embedding dimensions L, at least 2.
+    """
+    return FLOORS[kernel.name](share, size) if target == "zero" else 0.0
+
+
+def _cosine_floor(share: float, size: int) -> float:
+    """Return the floor of the cosine kernel.
+
+    Negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then S+- = -s and
+    E(S--)^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s.
+    """
+    rest = (1 - share) ** 2
+
+    def loss(s: float) -> float:
+        return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
+
+    return float(optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").fun)
+
+
+def _gaussian_floor(share: float, size: int) -> float:
+    """Return the least known loss of the Gaussian kernel.
+
+    Positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so that 2 exp(-d) - 1 is
+    near 0 for most pairs; minimised over r. This arrangement is attainable. A slightly better one may exist.
+    """
+    # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
+    # keeps the integrand smooth for L = 2 as well.
+    norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
+
+    def loss(squared_radius: float) -> float:
+        def integrand(a: float) -> float:
+            similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
+            return similarity**2 * math.cos(a) ** (size - 2)
+
+        return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
+
+    rest = (1 - share) ** 2
+    return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
+
+
+FLOORS: dict[str, Callable[[float, int], float]] = {"cosine": _cosine_floor, "gaussian": _gaussian_floor}
+"""The floor of the loss with the target `zero` by kernel, a function of class share and embedding size; figure 3 draws it."""
+
+
 class CLaI(Network):
     """An encoder with a condition for each class, and the kernel that compares its embeddings."""
 
@@ -34,8 +85,12 @@ class CLaI(Network):
     kernel: Kernel
 
     def build(self, run: Run) -> Self:
-        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed)
-        self.module = nn.ModuleList([self.network, self.kernel])
+        return self.around(*build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed))
+
+    def around(self, network: Encoder, kernel: Kernel) -> Self:
+        """Take this network and this kernel."""
+        self.network, self.kernel = network, kernel
+        self.module = nn.ModuleList([network, kernel])
         return self
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
@@ -59,12 +114,12 @@ class CLaI(Network):
         return self.vote(run, validation, reference), validation.y
 
     def floor(self, run: Run) -> Epoch:
-        """Return the floor of the loss, a mean over conditions, if the kernel knows it; else nothing."""
+        """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
+        if self.kernel.name not in FLOORS:
+            return {}
         shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
-        size, target = run.settings["embedding_size"], run.training.target
-        floors = [self.kernel.loss_floor(target, share, size) for share in shares]
-        known = [floor for floor in floors if floor is not None]
-        return {"floor": sum(known) / len(floors)} if len(known) == len(floors) else {}
+        floors = [loss_floor(self.kernel, run.training.target, p, run.settings["embedding_size"]) for p in shares]
+        return {"floor": sum(floors) / len(floors)}
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
@@ -72,12 +127,12 @@ class CLaI(Network):
         return (f.T if run.conditions > 1 else f[0]).double().numpy()
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.network, run.device)
+        move(self.network, run.device)
         references = embed(run, self.network, run.splits.train)
         return self.vote(run, embed(run, self.network, items, views=further_views(run)), references)
 
-    def views(self) -> list[View]:
-        return [View(self.network, self.kernel)]
+    def spaces(self) -> list[Space]:
+        return [Space(self.network, self.kernel)]
 
     def passes(self, run: Run) -> float:
         return encoder_passes(len(run.splits.train), run.conditions, run.training)

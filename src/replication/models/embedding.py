@@ -10,21 +10,18 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import write_whole
-from clailearn.encoders import Encoder, place
+from clailearn.computation import BLOCK
+from clailearn.encoders import Encoder, move
+from clailearn.files import load_tensors
 from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clailearn.kernels import Kernel
-from clailearn.tensors import load_tensors
-from clailearn.trainer import precision_context
-from replication.models.batches import Splits
+from clailearn.trainer import Items, precision_context
+from replication.models.items import Splits
 from replication.models.run import Run
 
 ImageView = Callable[[Tensor], Tensor]
 """What the encoder sees in place of images (N, channels, height, width)."""
-
-# Items whose output is computed at once.
-_BLOCK = 512
 
 
 class Embedded(NamedTuple):
@@ -57,8 +54,9 @@ def shifted(x: Tensor, pixels: int) -> Tensor:
 
 def further_views(run: Run) -> list[ImageView]:
     """Return the views of a test sample that vote beside itself: its mirror image, and both shifted, as `inference` says."""
-    flips: list[ImageView] = [plain, lambda x: x.flip(-1)] if run.mirror else [plain]
-    shifts = [partial(shifted, pixels=pixels) for pixels in (run.shift, -run.shift)] if run.shift else []
+    by = run.image_setting("shift")
+    flips: list[ImageView] = [plain, lambda x: x.flip(-1)] if run.image_setting("mirror") else [plain]
+    shifts = [partial(shifted, pixels=pixels) for pixels in (by, -by)] if by else []
     return [*flips[1:], *(lambda x, flip=flip, move=move: move(flip(x)) for move in shifts for flip in flips)]
 
 
@@ -69,7 +67,7 @@ def outputs(
     """Return a module's outputs for items without augmentation, or for a view of them, joined along `dim`, on the CPU."""
     module.eval()
     blocks = []
-    for block in positions.split(_BLOCK):
+    for block in positions.split(BLOCK):
         x = items.batch(block, None)[0]
         with precision_context(run.device, run.training.precision):
             blocks.append(module(view(x)).cpu())
@@ -78,7 +76,7 @@ def outputs(
 
 def labels_of(items: Items, positions: Tensor) -> Tensor:
     """Return the labels of all samples of items, (samples,), on the CPU."""
-    return torch.cat([items.batch(block, None)[1].cpu() for block in positions.split(_BLOCK)])
+    return torch.cat([items.batch(block, None)[1].cpu() for block in positions.split(BLOCK)])
 
 
 def embed(
@@ -94,7 +92,7 @@ def embed(
 
 def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
     """Embed the training (reference), validation and test samples of a run; references have one view."""
-    place(encoder, run.device)
+    move(encoder, run.device)
     return {
         name: embed(run, encoder, getattr(run.splits, name), views=() if name == "train" else further_views(run))
         for name in Splits._fields

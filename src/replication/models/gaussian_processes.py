@@ -21,12 +21,10 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import seeded_generators
-from clailearn.encoders import Encoder, build_encoder, place
+from clailearn.encoders import Encoder, build_encoder, move
 from clailearn.learning import class_draw
-from clailearn.stability import Steps
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items, Steps
 from replication.models.base import (
     Floats,
     Labels,
@@ -191,12 +189,12 @@ class DeepKernelGP(Network):
 
     def scores(self, run: Run, items: Items) -> Floats:
         """Return log-odds at the prevalence of the training samples, (N,)."""
-        place(self.module, run.device)
+        move(self.module, run.device)
         negative, positive = draw_shift(run.splits.train, run.training).tolist()
         return np.asarray(self._posterior(items)[2].double().logit(eps=1e-12).numpy() + float(positive - negative))
 
     def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
-        place(self.module, run.device)
+        move(self.module, run.device)
         mean, sd, _ = self._posterior(items)
         return mean.numpy(), sd.numpy()
 

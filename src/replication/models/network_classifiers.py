@@ -7,13 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
-from clailearn.trainer import Epoch
-from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, validation_figures
-from replication.models.batches import Splits
+from clailearn.trainer import Epoch, Items
+from replication.models.base import Floats, Network, Space, both_spaces, draw_references, draw_shift, validation_figures
 from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
@@ -34,7 +32,11 @@ class CrossEntropy(Network):
     network: Classifier
 
     def build(self, run: Run) -> Self:
-        self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
+        return self.around(build_classifier(run.settings, run.inputs, run.classes, run.id.seed))
+
+    def around(self, network: Classifier) -> Self:
+        """Take this network."""
+        self.module = self.network = network
         return self
 
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
@@ -43,8 +45,8 @@ class CrossEntropy(Network):
         smoothing = run.settings["baselines"]["cross_entropy"]["label_smoothing"]
         return nn.functional.cross_entropy(logits[drawn], labels[drawn], label_smoothing=smoothing)
 
-    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
-        history = super().fit(run, splits, checkpoint)
+    def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
+        history = super().fit(run, checkpoint)
         if run.training.samples_per_class is not None:
             bias = self.network.logits.bias
             with torch.no_grad():
@@ -55,7 +57,7 @@ class CrossEntropy(Network):
 class SupervisedContrastive(Network):
     """Supervised contrastive learning (Khosla et al. 2020): train trunk and projection, drop the projection, read the trunk out.
 
-    The protocol is that of its authors (section 3): a batch holds two augmented views of each item; the loss compares
+    The protocol is that of its authors (section 3): a batch holds two augmented copies of each item; the loss compares
     projections on the unit sphere, here by a linear layer, one of their two choices; a logistic regression, their choice, is
     fitted on the frozen features of the trunk. The augmentation is that of the other methods, not the stronger one of the
     authors. The loss takes at most `samples_per_class` samples of a class, as cross-entropy.
@@ -78,7 +80,7 @@ class SupervisedContrastive(Network):
         return compare(z[drawn], labels[drawn])
 
     def copies(self, run: Run) -> int:
-        """Return two where views of an item differ, by augmentation (images) or dropout; else its class alone has positives."""
+        """Return two where copies of an item differ, by augmentation (images) or dropout; else its class alone has positives."""
         kind = run.data.info["kind"]
         return 2 if kind == "images" or (kind == "recordings" and run.settings["encoder"]["dropout"] > 0) else 1
 
@@ -127,9 +129,9 @@ class Prototypical(SupervisedContrastive):
     def copies(self, run: Run) -> int:
         return 1
 
-    def views(self) -> list[View]:
-        """Return the views of the projection, which the loss compares."""
-        return both_views(self.network, self.network.head.weight.shape[2])
+    def spaces(self) -> list[Space]:
+        """Return the spaces of the projection, which the loss compares."""
+        return both_spaces(self.network, self.network.head.weight.shape[2])
 
 
 def prototypical_loss(support: Tensor, y_support: Tensor, query: Tensor, y_query: Tensor) -> Tensor:
@@ -137,8 +139,8 @@ def prototypical_loss(support: Tensor, y_support: Tensor, query: Tensor, y_query
 
     A query whose class the support lacks has no prototype and is left out.
     """
-    classes, place = y_support.unique(return_inverse=True)
-    member = nn.functional.one_hot(place, len(classes)).to(support.dtype)
+    classes, index = y_support.unique(return_inverse=True)
+    member = nn.functional.one_hot(index, len(classes)).to(support.dtype)
     prototypes = member.T @ support / member.sum(0).unsqueeze(1)
     known = torch.isin(y_query, classes)
     logits = -torch.cdist(query[known], prototypes, compute_mode="donot_use_mm_for_euclid_dist").square()

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -14,13 +14,11 @@ from clailearn.encoders import TRUNKS
 from clailearn.errors import InputError
 from clailearn.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
-from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
-from replication.models.batches import Splits
-from replication.models.splits import splits_of
-from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
-from replication.runs.record import Recorder, digest, file_digest
+from replication.datasets.recordings import hourly_names
+from replication.models.items import Splits, splits_of
+from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
+from replication.runs.settings import Settings
 
 logger = logging.getLogger("replication")
 
@@ -40,6 +38,8 @@ class Run:
     settings: Mapping[str, Any]
     id: RunId
     device: torch.device
+    embedded: Splits | None = None
+    """For a model of embeddings: those of another model, in place of the samples."""
 
     @classmethod
     def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
@@ -51,6 +51,15 @@ class Run:
             precision = choose_precision(settings["training"]["precision"], device)
             settings = {**settings, "training": {**settings["training"], "precision": precision}}
         return cls(data, settings, run_id, device)
+
+    @classmethod
+    def for_job(cls, job: Any, file: str) -> Self:
+        """Open the run of a job of the workflow (`snakemake`), of which `file` is an output.
+
+        A setting that its rule does not pass on is an error where it is read.
+        """
+        run = cls.open(job.input.prepared, job.params.settings, RunId.parse(file))
+        return replace(run, settings=Settings(run.settings, job.rule))
 
     @property
     def model(self) -> str:
@@ -86,18 +95,8 @@ class Run:
             )
         return int(shape[3 if kind == "images" else 1])
 
-    @property
-    def mirror(self) -> bool:
-        """Return whether inference looks at the mirrored image too."""
-        return bool(self._of_images("mirror"))
-
-    @property
-    def shift(self) -> int:
-        """Return how many pixels the views of shifted images are shifted; 0 for none."""
-        return int(self._of_images("shift"))
-
-    def _of_images(self, name: str) -> Any:
-        """Return a setting of inference that images alone have."""
+    def image_setting(self, name: str) -> Any:
+        """Return a setting of inference that images alone have: `mirror` or `shift`; raises InputError for one of other data."""
         value = self.settings["inference"][name]
         if value and self.data.info["kind"] != "images":
             raise InputError(
@@ -114,6 +113,8 @@ class Run:
     @cached_property
     def splits(self) -> Splits:
         """Return the items; test items are those that the run is scored on."""
+        if self.embedded is not None:
+            return self.embedded
         splits = splits_of(self.data, self.settings, self.id, self.device)
         return splits._replace(test=getattr(splits, self.scored_split))
 

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from replication.report.labels import model_title
-from replication.runs.models import CLAI
+from replication.runs.registry import CLAI, REPOSITORY
 
 METRICS = {
     "accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC", "auroc": "AUROC", "auprc": "AUPRC",
@@ -17,43 +17,9 @@ INPUTS = {
     "images": "images of {0} x {1} pixels with {2} channels, 0 to 255",
     "features": "rows of {0} features, in the units of the table that the model was trained on",
     "signals": "epochs of {0} channels and {1} samples, in microvolt",
-    "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.hourly_inputs` computes",
+    "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.recordings.hourly_inputs` computes",
 }
-TEMPLATE = """---
-{header}---
-
-# {title}
-
-Classifies {inputs}: {classes}.
-
-```python
-import clailearn
-
-model = clailearn.load(folder)  # the folder of this card
-labels = model.predict(x)
-probabilities = model.probabilities(x){votes}
-```
-
-## Training
-
-Data: {data[title]}, {data[version]}. Licence: {data[licence]}. The encoder is
-{encoder[trunk]} of width {encoder[width]}, trained for {training[epochs]} epochs in batches of
-{training[batch_size]} with {training[optimiser]}, in {training[precision]}.
-
-Run `{run[run]}`, commit `{run[commit]}`, on {run[hardware]}. `model.json` holds all settings, versions and checksums of the data.
-
-## Accuracy on the test samples
-
-| | the run | this model |
-| --- | ---: | ---: |
-{metrics}
-
-{references}
-
-## Limits
-
-{limits}
-"""
+TEMPLATE = (REPOSITORY / "workflow" / "report" / "model_card.md").read_text(encoding="utf-8")
 
 
 def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
@@ -64,12 +30,12 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         limits: sentences on what the data do not cover, from the dataset's settings.
     """
     data, run, voting = record["data"], record["record"], record["model"] in CLAI
-    settings, of_run, published = run["settings"], record["metrics"]["run"], record["metrics"]["published"]
+    settings, run_metrics, published = run["settings"], record["metrics"]["run"], record["metrics"]["published"]
     title = f"{model_title(record['model'])} on {data['title']}"
-    shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
+    shown = {METRICS[name]: name for name in METRICS if name in run_metrics and name in published}
     if "ROC-AUC" in shown:  # of two classes the same area
         shown.pop("AUROC", None)
-    task = "image-classification" if data["kind"] == "images" else "tabular-classification"
+    task = "image-classification" if record["input"]["kind"] == "images" else "tabular-classification"
     results = {
         "task": {"type": task},
         "dataset": {"name": data["title"], "type": data["dataset"]},
@@ -82,14 +48,16 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
     return TEMPLATE.format(
         header=yaml.safe_dump(header, sort_keys=False),
         title=title,
-        inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
-        classes=", ".join(data["classes"]),
+        inputs=INPUTS[record["input"]["kind"]].format(*record["input"]["shape"]),
+        classes=", ".join(record["classes"]),
         votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if voting else "",
         data=data,
         encoder=settings["encoder"],
         training=settings["training"],
         run=run,
-        metrics="\n".join(f"| {text} | {of_run[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()),
+        metrics="\n".join(
+            f"| {text} | {run_metrics[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()
+        ),
         references=_references(record) if voting else "`model.safetensors` holds the weights of the run.",
         limits="\n".join(f"- {sentence}" for sentence in [*_limits(record), *limits]),
     )
@@ -108,14 +76,14 @@ def _references(record: Mapping[str, Any]) -> str:
 def _limits(record: Mapping[str, Any]) -> list[str]:
     """Return the limits that follow from the record itself."""
     data, settings = record["data"], record["record"]["settings"]
-    of_samples = data["kind"] in ("images", "signals")
+    images_or_signals = record["input"]["kind"] in ("images", "signals")
     applies = {
         "It always answers with one of its training classes.": True,
         "Its data are synthetic miniatures: it shows that the software works and nothing else.": data["miniature"],
         "It is no medical device. No decision about a patient may rest on it.":
-            data["kind"] != "images" or data["source"] == "medmnist",
+            record["input"]["kind"] != "images" or data["source"] == "medmnist",
         "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
-        "their own in `model.json`.": of_samples and settings.get("normalise_test_separately"),
+        "their own in `model.json`.": images_or_signals and settings.get("normalise_test_separately"),
         "A vote shows which training samples the model finds similar. It does not explain the label.":
             record["model"] in CLAI,
     }  # fmt: skip

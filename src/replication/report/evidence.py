@@ -1,12 +1,18 @@
-"""Evidence folders, read.
+"""Evidence folders, read, and the rows of outputs that are made of them.
 
-An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.columns`), `dataset.json` and the records of
-its runs (`replication.runs.record`). Every table, figure and verdict is a function of such folders.
+An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.run.COLUMNS`), `dataset.json` and the records of
+its runs (`replication.runs.run`). Every table, figure and verdict is a function of such folders. Rows of single patients are
+shown and published only where the licence of their data is open.
+
+Evidence is by `name` (a dataset or study) and `cell` (a model of a dataset, or a cell of a study). Outputs have the columns
+`dataset` and `model`, in rows of a study `study` and `cell` as well, and `other` where a row is the model minus another one.
 """
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +20,10 @@ from typing import Any
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
-from replication.report.patients import read_description, withheld
-from replication.runs.columns import COLUMNS
-from replication.runs.identity import RunId
-from replication.runs.record import RUNS, read_records
+from replication.metrics.intervals import interval, spread
+from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
+from replication.runs.registry import MODELS
+from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
@@ -27,6 +32,41 @@ PRINTED_LOSS = {
     "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
 }
 """By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
+
+
+SIGNALS = "signals.csv"
+PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))
+"""Evidence files that show single patients. Labels and scores of images do not."""
+OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
+"""Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
+
+
+def is_open(licence: Any) -> bool:
+    """Return whether a licence is known to allow passing on single rows."""
+    return str(licence).replace(" ", "-") in OPEN_LICENCES
+
+
+def withheld(file: Path) -> bool:
+    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it."""
+    if not any(fnmatchcase(file.name, pattern) for pattern in PATIENT_LEVEL):
+        return False
+    description = read_description(file.with_name("dataset.json"))
+    return not is_open(description["licence"]) and (file.name == SIGNALS or description.get("kind") != "images")
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected a description as JSON. Compute this evidence again"
+        ) from error
+    if not isinstance(description, dict) or not all(
+        isinstance(description.get(key), str) for key in ("title", "licence")
+    ):
+        raise InputError(f"{path}: found no title or no licence, expected both as texts. Compute this evidence again")
+    return description
 
 
 @cache
@@ -42,15 +82,15 @@ _read_description, _read_records = cache(read_description), cache(read_records)
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence folders below `root` of the datasets in `expected`.
+    """The evidence folders below `root` of the datasets and studies in `expected`.
 
     Args:
         root: folder named by the evidence that it holds: `published`, `real` or `mini`.
-        expected: by key of the dataset or study its "title" and "needs", in the order of tables; of a study "cells", by the
-            name of a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
-        available: keys whose evidence may be read, `theory` among them.
-        files: paths that may be read; None: all of these keys.
-        recomputed: by key and name, frames that stand in place of CSV files.
+        expected: by name its "title" and "needs", in the order of tables; of a study its "dataset" and "cells", by the name of
+            a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
+        available: names whose evidence may be read, `theory` among them.
+        files: paths that may be read; None: all of these names.
+        recomputed: by name and file, frames that stand in place of CSV files.
     """
 
     root: Path
@@ -71,126 +111,98 @@ class Evidence:
         return cls(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
 
     @property
-    def name(self) -> str:
-        """Return `published`, `real` or `mini`."""
-        return self.root.name
-
-    @property
     def miniature(self) -> bool:
         """Return whether any dataset shown is synthetic, by the folder's name or by the dataset's own description."""
-        return self.name == "mini" or any(self.description(key)["miniature"] for key in self.at_hand())
+        return self.root.name == "mini" or any(self.description(name)["miniature"] for name in self.at_hand())
 
-    def path(self, dataset: str, file: str) -> Path:
-        """Return the path of a file of the dataset's evidence, whether it is there or not.
+    def path(self, name: str, file: str) -> Path:
+        """Return the path of a file of the evidence of a name, whether it is there or not.
 
         Raises:
             InputError: it is there, and the output that is rendered does not name it.
         """
-        path = self.root / dataset / "evidence" / file
+        path = self.root / name / "evidence" / file
         if self.files is not None and path not in self.files and path.exists():
             raise InputError(f"{path}: outputs.yaml does not name {file} for this output; add it to its `files`")
         return path
 
-    def has(self, dataset: str) -> bool:
-        """Return whether the dataset has evidence that may be read."""
-        return dataset in self.available
+    def has(self, name: str) -> bool:
+        """Return whether a dataset or study has evidence that may be read."""
+        return name in self.available
 
     def at_hand(self) -> list[str]:
-        """Return the keys of the expected datasets that have evidence, in the order of tables."""
-        return [key for key in self.expected if self.has(key)]
+        """Return the expected names that have evidence, in the order of tables."""
+        return [name for name in self.expected if self.has(name)]
 
     def stand_ins(self, dataset: str) -> list[str]:
         """Return the dataset, or where it has no evidence its substitutes that have some, if there are any."""
         if self.has(dataset):
             return [dataset]
-        others = [key for key, entry in self.expected.items() if entry.get("substitute_for") == dataset]
-        return [key for key in others if self.has(key)] or [dataset]
-
-    def is_substitute(self, key: str) -> bool:
-        """Return whether the data of a dataset or study with evidence stand in for other ones."""
-        return "substitute_for" in self.expected.get(self.dataset_of(key), {})
-
-    def dataset_of(self, key: str) -> str:
-        """Return the dataset of a study with evidence; a dataset is its own."""
-        return str(self.description(key).get("dataset", key))
+        others = [name for name, entry in self.expected.items() if entry.get("substitute_for") == dataset]
+        return [name for name in others if self.has(name)] or [dataset]
 
     def shown(self) -> list[str]:
-        """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
+        """Return the expected names in the order of tables, each substitute in place of its dataset or left out."""
         expected = self.expected.items()
-        shown = [key for key, entry in expected if entry.get("substitute_for") not in self.expected]
-        return [other for key in shown for other in self.stand_ins(key)]
+        shown = [name for name, entry in expected if entry.get("substitute_for") not in self.expected]
+        return [other for name in shown for other in self.stand_ins(name)]
 
-    def not_run(self, dataset: str) -> str:
-        """Return the text of a cell without evidence: what running the dataset needs."""
-        return f"not run: needs {self.expected[dataset]['needs']}"
+    def dataset_of(self, name: str) -> str:
+        """Return the dataset of a study; a dataset is its own."""
+        return str(self.expected.get(name, {}).get("dataset", name))
 
-    def title(self, dataset: str) -> str:
-        """Return the name of the data that were used, or of the expected data if the dataset was not run.
-
-        The title of a study ends in the study's key.
-        """
-        study = f", study {dataset}" if self.has(dataset) and self.dataset_of(dataset) != dataset else ""
-        return f"{self.data_title(dataset)}{study}"
-
-    def dataset_title(self, key: str) -> str:
-        """Return the title of the dataset alone, without the number of samples, of what has evidence."""
-        return str(self.expected.get(self.dataset_of(key), {}).get("title", self.data_title(key)))
-
-    def data_title(self, dataset: str) -> str:
-        """Return the title without the study's key."""
-        return str((self.description(dataset) if self.has(dataset) else self.expected[dataset])["title"])
-
-    def model_title(self, dataset: str, model: str) -> str:
-        """Return the name of a model, or of a study's cell: the names of its variants."""
-        variants = self.expected[dataset].get("cells", {}).get(model, {}).values()
-        return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(model)
+    def is_substitute(self, name: str) -> bool:
+        """Return whether the data of a dataset or study stand in for other ones."""
+        return "substitute_for" in self.expected.get(self.dataset_of(name), {})
 
     def cells(self, study: str) -> dict[str, str]:
         """Return the cells of a study that has one for each kernel, by model."""
         return {MODEL_OF[variants["kernel"]]: cell for cell, variants in self.expected[study]["cells"].items()}
 
-    def cell(self, study: str, **variants: str) -> str:
-        """Return the first cell of a study with these variants, by factor; a factor that the study does not vary is left out."""
-        cells = self.expected[study]["cells"].items()
-        return next(
-            cell for cell, own in cells if all(own.get(factor, name) == name for factor, name in variants.items())
-        )
+    def not_run(self, name: str) -> str:
+        """Return the text in place of evidence that is not there: what running the dataset or study needs."""
+        return f"not run: needs {self.expected[name]['needs']}"
 
-    def data(self, dataset: str) -> str:
-        """Return the name of the data that were used, or what running the dataset needs."""
-        return self.title(dataset) if self.has(dataset) else self.not_run(dataset)
+    def title(self, name: str) -> str:
+        """Return the name of the data that were used, or of the expected data if they were not; a study's ends in its key."""
+        study = f", study {name}" if self.has(name) and self.dataset_of(name) != name else ""
+        return f"{self.data_title(name)}{study}"
 
-    def description(self, dataset: str) -> dict[str, Any]:
-        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing or damaged."""
-        return dict(_read_description(self.path(dataset, "dataset.json")))
+    def data_title(self, name: str) -> str:
+        """Return the title without the study's key."""
+        return str((self.description(name) if self.has(name) else self.expected[name])["title"])
 
-    def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return the run records of a dataset, of these models or of all, sorted by run; none if it has no evidence."""
-        records = _read_records(self.path(dataset, RUNS)) if self.has(dataset) else []
-        return [record for record in records if models is None or run_cell(record) in models]
+    def dataset_title(self, name: str) -> str:
+        """Return the title of the dataset alone, without the number of samples, of what has evidence."""
+        return str(self.expected.get(self.dataset_of(name), {}).get("title", self.data_title(name)))
 
-    def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
-        """Return the run records of each pair of dataset and model in a tidy frame, whose column `other` may name models, too."""
-        records: list[dict[str, Any]] = []
-        for dataset in [key for key in self.at_hand() if key in set(frame["dataset"])]:
-            rows = frame[frame["dataset"] == dataset]
-            named = [rows[column].dropna() for column in ("model", "other") if column in frame]
-            records += self.runs(dataset, list(pd.concat(named).unique()))
-        return records
+    def model_title(self, name: str, cell: str) -> str:
+        """Return the name of a model, or of a study's cell: the names of its variants."""
+        variants = self.expected[name].get("cells", {}).get(cell, {}).values()
+        return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(cell)
 
-    def frame(self, dataset: str, file: str) -> pd.DataFrame:
-        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
+    def description(self, name: str) -> dict[str, Any]:
+        """Return the `dataset.json` of a name that has evidence; raise InputError if it is missing or damaged."""
+        return dict(_read_description(self.path(name, "dataset.json")))
 
-        The frame is empty if the dataset or the file is not there. It is also empty if the file shows single patients whose
+    def runs(self, name: str, cells: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the run records of a name, of these models or cells or of all, sorted by run; none if it has no evidence."""
+        records = _read_records(self.path(name, RUNS)) if self.has(name) else []
+        return [record for record in records if cells is None or run_cell(record) in cells]
+
+    def frame(self, name: str, file: str) -> pd.DataFrame:
+        """Return a CSV file of a name, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
+
+        The frame is empty if the name or the file is not there. It is also empty if the file shows single patients whose
         licence forbids passing them on, because git tracks the pictures drawn from it.
 
         Raises:
             InputError: a column is missing.
         """
-        path = self.path(dataset, file)
-        if not self.has(dataset) or not path.exists() or withheld(path):
+        path = self.path(name, file)
+        if not self.has(name) or not path.exists() or withheld(path):
             return pd.DataFrame(columns=COLUMNS[file])
-        recomputed = self.recomputed.get(dataset, {})
+        recomputed = self.recomputed.get(name, {})
         frame = (recomputed[file] if file in recomputed else _read_csv(path)).copy()
         missing = [column for column in COLUMNS[file] if column not in frame]
         if missing:
@@ -199,28 +211,23 @@ class Evidence:
             frame[column] = frame[column].fillna("").astype(str)
         return frame
 
-    def metrics(self, dataset: str) -> pd.DataFrame:
-        """Return the metrics of a dataset under the printed reading; those of a model without references stay as they are."""
-        frame = self.frame(dataset, "metrics.csv")
+    def table(self, file: str) -> pd.DataFrame:
+        """Return a CSV file of all expected names below each other, with their column `name`; a column `model` is `cell` here."""
+        frames = [self.frame(name, file).assign(name=name) for name in self.at_hand()]
+        there = [frame for frame in frames if len(frame)] or [
+            pd.DataFrame(columns=list(dict.fromkeys(["name", *COLUMNS[file]])))
+        ]
+        return pd.concat(there, ignore_index=True).rename(columns={"model": "cell"})
+
+    def metrics(self, name: str) -> pd.DataFrame:
+        """Return the metrics of a name under the printed reading; those of a model without references stay as they are."""
+        frame = self.frame(name, "metrics.csv")
         return frame[printed_reading(frame)].drop(columns=["rule", "shares"])
 
 
 def printed_reading(metrics: pd.DataFrame, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.Series:
     """Return which rows of metrics are of a decision rule and class shares, or of a model that has neither."""
     return metrics["rule"].fillna("").isin([rule, ""]) & metrics["shares"].fillna("").isin([shares, ""])
-
-
-def by_setting(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the names in the column `setting` as further columns, of numbers where all values are numbers.
-
-    A setting is `name=value` pairs separated by semicolons.
-    """
-    pairs = [dict(pair.split("=", 1) for pair in str(setting).split(";")) for setting in frame["setting"]]
-    settings = pd.DataFrame(pairs, index=frame.index, dtype=object)
-    numbers = settings.apply(pd.to_numeric, errors="coerce")
-    whole = numbers.columns[numbers.count() == settings.count()]
-    settings[whole] = numbers[whole]
-    return frame.assign(**settings)
 
 
 def run_name(record: Mapping[str, Any]) -> str:
@@ -231,3 +238,98 @@ def run_name(record: Mapping[str, Any]) -> str:
 def run_cell(record: Mapping[str, Any]) -> str:
     """Return the key of the model, or of the study's cell, of a run record."""
     return RunId.parse(record["run"]).cell
+
+
+# Rows of outputs: means of evidence, and the columns that say what a row is of
+
+
+def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return mean, sd and n of each group over seeds or folds, and the limits low and high of the 95 % t-interval.
+
+    Values of several seeds are averaged within a fold first, as `replicates` does.
+
+    values: seed, fold, value and the columns `by`.
+    """
+    unit = values["fold"].notna().map({True: "fold", False: "seed"})
+    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"])).dropna(
+        subset="value"
+    )
+    means = named.groupby([*by, "unit", "replicate"], sort=False, dropna=False)["value"].mean().reset_index()
+    rows = []
+    for (*key, name), part in means.groupby([*by, "unit"], sort=False, dropna=False):
+        own = pd.Series(part["value"].to_numpy(), pd.Index(part["replicate"], name=name))
+        (mean, sd, n), around = spread(own), interval(own)
+        rows.append((*key, mean, sd, n, around.low, around.high))
+    return pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])
+
+
+def in_units(values: pd.DataFrame, metrics: Iterable[Metric], columns: Sequence[str] = ("value",)) -> pd.DataFrame:
+    """Return the rows of some metrics in the units of tables; evidence has fractions."""
+    scale = values["metric"].map({metric.key: metric.scale for metric in metrics})
+    return values.assign(**{column: values[column] * scale for column in columns})[scale.notna()]
+
+
+def identified(evidence: Evidence, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame in the order of tables, with the columns of outputs in place of `name` and `cell`.
+
+    In rows of a study `model` is the one of the paper that the cell stands for, if any. What the registry of models does not have
+    is a cell, too.
+    """
+    pairs = list(zip(frame["name"], frame["cell"], strict=True))
+    known = {pair: _identity(evidence, *pair) for pair in set(pairs)}
+    columns = ["dataset", "study", "cell", "model", "order"]
+    named = pd.DataFrame([known[pair] for pair in pairs], columns=columns, dtype=object)
+    whole = named.join(frame.drop(columns=["name", "cell"]).reset_index(drop=True))
+    return whole.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+
+
+def _identity(
+    evidence: Evidence, name: str, cell: str
+) -> tuple[str, str | None, str | None, str | None, tuple[int, int]]:
+    """Return dataset, study, cell and model of a name and cell, and their place in tables."""
+    cells: Mapping[str, Mapping[str, str]] = evidence.expected[name].get("cells", {})
+    variants, known = cells.get(cell, {}), list(cells or MODELS)
+    behind = next((variants[factor] for factor in ("kernel", "method", "model") if factor in variants), cell)
+    model = MODEL_OF.get(behind, behind)
+    place = (list(evidence.expected).index(name), known.index(cell) if cell in known else len(known))
+    in_registry = model in (*MODELS, MAJORITY)
+    return (
+        evidence.dataset_of(name),
+        name if cells else None,
+        None if in_registry and not cells else cell,
+        model if in_registry else None,
+        place,
+    )
+
+
+def owners(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns name and cell of the rows of an output: study and cell, or else dataset and model."""
+    columns = frame.reindex(columns=["study", "dataset", "cell", "model"]).astype(object)
+    name, cell = (
+        columns[own].where(columns[own].notna(), columns[other])
+        for own, other in (("study", "dataset"), ("cell", "model"))
+    )
+    return pd.DataFrame({"name": name, "cell": cell})
+
+
+def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the run records behind the rows of an output."""
+    behind = owners(frame).assign(other=frame.get("other")).dropna(subset="cell")
+    records: list[dict[str, Any]] = []
+    for name in [name for name in evidence.at_hand() if name in set(behind["name"])]:
+        own = behind[behind["name"] == name]
+        records += evidence.runs(name, [*own["cell"], *own["other"]])
+    return records
+
+
+def titles(evidence: Evidence, frame: pd.DataFrame) -> list[str]:
+    """Return what each row of an output is of: a model, a cell by its variants, or one model minus another."""
+    found = []
+    for (name, cell), other, model in zip(
+        owners(frame).itertuples(index=False), frame.get("other", [None] * len(frame)), frame["model"], strict=True
+    ):
+        if isinstance(other, str):
+            found.append(f"{model_title(model)} minus {model_title(other)}")
+        else:
+            found.append("" if pd.isna(cell) else evidence.model_title(name, cell))
+    return found

@@ -1,10 +1,9 @@
 """Names, units and colours that tables and figures show."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import MODELS
+from replication.runs.registry import EMBEDDINGS, MODELS, TITLES
 
 MAJORITY = "majority-class"
 """Key of rows that always name the class most frequent in training. The registry of models does not have it."""
@@ -12,34 +11,15 @@ MAJORITY = "majority-class"
 MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
 """The models behind the methods that studies call by a kernel; other methods have the model's name."""
 
-RULES = ("printed", "centred", "balanced", "parzen")
-"""Decision rules in the order of tables: those of `clailearn.inference`, which needs torch. The report does not."""
+TITLED = ("factor", "rule", "shares", "comparison", "variant")
+VALUES = {name: {row["key"]: row["title"] for row in TITLES if row["column"] == name} for name in TITLED}
+"""The values of some columns of evidence in the order of tables, with their names there.
 
-SHARES = ("population", "equal")
-"""Class shares of the references in the order of tables: those of `clailearn.inference`."""
-
-# The variants that name the cells of studies, such as full_zero; others have their keys.
-VARIANT_TITLES: dict[str, str] = {
-    **{name: entry.title for name, entry in MODELS.items()}, "cross-entropy": "Cross-entropy",
-    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "full": "Gaussian, full M (CLaI-M)",
-    "sequential-all-long": "sequential, all references, to convergence",
-    "sequential-all-once": "sequential, all references, 1 epoch", "joint-all-once": "joint, all references, 10 epochs",
-    "joint-1-once": "joint, one reference, 104 epochs",
-    "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
-    "half-hour": "16 epochs", "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs",
-    "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04",
-    "rate-16": "rate 0.16", "rate-64": "rate 0.64", "rate-256": "rate 2.56",
-    "rate-tuned": "rate 0.009", "rate-quarter": "rate 0.00225", "rate-sixteenth": "rate 0.00056",
-    "unweighted": "printed loss",
-}  # fmt: skip
-
-
-MEASURED_TITLES = {
-    "printed": "as printed",
-    "sequential": "sequential, all references",
-    "joint": "joint, all references",
-}
-"""Names of the schedules whose time and memory are measured."""
+Rules and shares are those of `clailearn.inference`; `comparison` is what varies in the benchmark, `variant` its schedule. A
+`factor` is what the cells of studies have variants of, such as full_zero.
+"""
+VARIANT_TITLES = {name: entry.title for name, entry in MODELS.items()} | VALUES["factor"]
+"""Names of the variants in cells; others have their keys."""
 
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
@@ -51,65 +31,26 @@ CLASS_COLOURS: list[str] = [
 class Metric:
     """A metric as a column of a table, with its name in the evidence.
 
-    `decimals` are the digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
+    `digits` stand behind the point, 5 where values are mostly below 0.001. A value below `least` is written as such: the far
+    tails of t are approximate.
     """
 
     key: str
     title: str
     percent: bool = False
-    decimals: int = 3
+    digits: int = 3
+    least: float = 0.0
 
     @property
     def scale(self) -> float:
         """Factor from the evidence, where all metrics are fractions, to the table's unit."""
         return 100.0 if self.percent else 1.0
 
-    @property
-    def digits(self) -> int:
-        """Digits behind the point."""
-        return 2 if self.percent else self.decimals
-
 
 METRICS = {
-    metric.key: metric
-    for metric in (
-        Metric("accuracy", "Accuracy", percent=True),
-        Metric("precision", "Precision", percent=True),
-        Metric("recall", "Recall", percent=True),
-        Metric("macro_f1", "Macro F1", percent=True),
-        Metric("roc_auc", "ROC-AUC", percent=True),
-        Metric("kappa", "Cohen's kappa"),
-        Metric("ece", "ECE"),
-        Metric("ece_scaled", "ECE, scaled"),
-        Metric("auroc", "AUROC"),
-        Metric("auroc_equal", "AUROC, equal shares"),
-        Metric("auprc", "AUPRC"),
-        Metric("f1", "F1"),
-        Metric("f1_validation", "F1"),
-        Metric("utility", "Utility"),
-        Metric("prevalence", "Positive share"),
-        Metric("ece_calibrated", "ECE, calibrated", decimals=5),
-        Metric("ece_positive_rate", "Positive-rate ECE"),
-        Metric("ece_positive_rate_calibrated", "Positive-rate ECE, calibrated", decimals=5),
-        Metric("brier", "Brier score"),
-        Metric("brier_reliability", "Reliability", decimals=5),
-        Metric("brier_resolution", "Resolution", decimals=5),
-        Metric("brier_calibrated", "Brier score, calibrated"),
-        Metric("alignment", "Alignment"),
-        Metric("centred_alignment", "Centred alignment"),
-        Metric("above_floor", "Loss $-$ floor"),
-        Metric("validation_accuracy", "Validation", percent=True),
-        Metric("best_validation", "Validation, best epoch", percent=True),
-        Metric("shift", "Validation minus test", percent=True),
-        Metric("operations", "Operations ($10^{12}$)", decimals=0),
-        Metric("training_minutes", "Train (min)", decimals=1),
-        Metric("cpu_minutes", "CPU (min)", decimals=1),
-        Metric("log_loss", "Log loss"),
-        Metric("log_loss_scaled", "Log loss, scaled"),
-        Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),
-        Metric("brier_scaled", "Brier score, scaled"),
-        Metric("aurc", "AURC", decimals=4),
-    )
+    row["key"]: Metric(row["key"], row["title"], row["percent"] == "yes", int(row["digits"]), float(row["least"]))
+    for row in TITLES
+    if row["column"] == "metric"
 }
 """The metrics of all tables by key."""
 
@@ -122,8 +63,9 @@ def chosen(keys: str, **titles: str) -> list[Metric]:
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
 
 
-def in_order(models: Iterable[str], known: Sequence[str] = tuple(MODELS)) -> list[str]:
+def in_order(models: Iterable[str]) -> list[str]:
     """Return each model once, in the order of those that are known; others behind, by name."""
+    known = list(MODELS)
     return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))
 
 

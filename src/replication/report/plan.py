@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from replication.runs.identity import RunId
 from replication.runs.outputs import available
-from replication.runs.record import records_of
+from replication.runs.run import RunId, records_of
 from replication.runs.settings import runs_of_model, runs_of_study
 
 PUBLISHED, REAL = "results/published", "results/real"

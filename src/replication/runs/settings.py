@@ -1,21 +1,21 @@
 """The settings of runs: merged from the configuration, and narrowed to what a run reads.
 
-The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, and what its tuning
-chose for a model changes them further (`tuned`). For the runs of a cell, a study's overrides and its variants do. Settings are
-nested dictionaries; a dotted key such as `training.epochs` names one of a block.
+The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, then what its tuning
+chose for a model (`tuned`), then a user's `own` overrides. For the runs of a cell, a study's overrides and its variants come
+last. Settings are nested dictionaries; a dotted key such as `training.epochs` names one of a block.
 """
 
 import copy
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import isnan, sqrt
 from pathlib import Path
 from typing import Any
 
 from clailearn.errors import InputError
-from replication.runs.config_check import check, read_yaml
-from replication.runs.identity import RunId
-from replication.runs.models import MODELS
-from replication.runs.tuning import trial_settings, tuned_models, tuning_studies
+from replication.runs.config_check import check, nested
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, read_yaml
+from replication.runs.run import RunId
 
 DEFAULTS = (
     "config.yaml",
@@ -26,46 +26,27 @@ DEFAULTS = (
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
-BENCHMARK_DATASET = "cifar10"
-"""The dataset whose settings of encoder and training are measured."""
 
-_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
+_DIGITS = 2
+_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
 _NOT_OF_PREPARATION = (
     "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
 )  # fmt: skip
 
 
-def load_settings(
-    repository: Path, overrides: Mapping[str, Any] | None = None, *, mini: bool = False
-) -> dict[str, Any]:
-    """Return all settings, merged as the Snakefile merges them, and checked; the tunings are among the `studies`.
+def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, mini: bool = False) -> dict[str, Any]:
+    """Return the settings of all files, merged with a user's own and checked, and the tunings among the `studies`.
 
-    On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
-    path to real data does not reach it.
+    On real data the user's win over everything; text among them becomes what it stands for. The miniature is a fixture: its
+    settings win over them, so that a path to real data does not reach it.
     """
+    own = merge(own or {})
     defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
-    settings = merge(*defaults, overrides or {}, read_yaml(repository / MINIATURE) if mini else {})
-    check(settings)
-    if not mini:
-        prefer_own(settings, overrides or {})
+    settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
+    check(settings, own)
+    settings["own"] = {} if mini else own
     settings["studies"] |= tuning_studies(settings)
     return settings
-
-
-def prefer_own(settings: dict[str, Any], own: Mapping[str, Any]) -> None:
-    """Lay the `overrides` of datasets in the user's own settings over what trials chose (`tuned`), in place."""
-
-    def checked(part: Mapping[str, Any], values: Any) -> dict[str, Any]:
-        return {key: checked(of, values[key]) if isinstance(of, dict) else values[key] for key, of in part.items()}
-
-    of_datasets = {
-        name: checked(entry.get("overrides", {}), settings["datasets"][name]["overrides"])
-        for name, entry in own.get("datasets", {}).items()
-    }
-    settings["tuned"] = (settings["tuned"] or {}) | {
-        name: {model: merge(chosen, overrides) for model, chosen in tuned_models(settings, name).items()}
-        for name, overrides in of_datasets.items()
-    }
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,6 +87,29 @@ def select(settings: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return result
 
 
+class Settings(dict[str, Any]):
+    """The settings that a rule passes on to a job. Reading another one is an error that names its key and the rule."""
+
+    def __init__(self, settings: Mapping[str, Any], rule: str, block: str = "") -> None:
+        parts = {
+            key: Settings(value, rule, f"{block}{key}.") if isinstance(value, dict) else value
+            for key, value in settings.items()
+        }
+        super().__init__(parts)
+        self.rule, self.block = rule, block
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(
+            f"setting {self.block}{key}: the rule {self.rule} does not pass it on, expected it among the settings of its params. "
+            "Add it there or, if one model alone reads it, to the `reads` of this model in workflow/config/models.yaml"
+        )
+
+
+def pass_on(settings: Mapping[str, Any], model: str, keys: Iterable[str]) -> dict[str, Any]:
+    """Return these settings, the model's name and what it reads beyond them, by its entry in the registry."""
+    return select({**settings, "model": model}, ["model", *keys, *MODELS[model].reads])
+
+
 def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's runs, its overrides merged in; its own entry is under `dataset`."""
     entry = settings["datasets"][dataset]
@@ -114,10 +118,15 @@ def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any
     return merge(shared, entry["overrides"]) | {"dataset": own}
 
 
-def model_settings(settings: Mapping[str, Any], dataset: str, *models: str) -> dict[str, Any]:
-    """Return the settings of a dataset's runs with what its tuning chose for these models."""
-    tuned = tuned_models(settings, dataset)
-    return merge(dataset_settings(settings, dataset), *(tuned.get(model, {}) for model in models))
+def model_settings(settings: Mapping[str, Any], dataset: str, model: str) -> dict[str, Any]:
+    """Return the settings of a model's runs on a dataset: its defaults, what its tuning chose, a user's own overrides."""
+    return merge(dataset_settings(settings, dataset), *_chosen(settings, dataset, model))
+
+
+def _chosen(settings: Mapping[str, Any], dataset: str, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what the trials of a dataset chose for a model, and a user's own overrides, which win over it."""
+    tuned = (settings["tuned"] or {}).get(dataset, {}).get(model, {})
+    return tuned, settings["own"].get("datasets", {}).get(dataset, {}).get("overrides", {})
 
 
 def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
@@ -129,11 +138,11 @@ def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
     }
 
 
-def study_settings(settings: Mapping[str, Any], study: str, tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what the cells of a study share: its dataset's settings, those `tuned`, then the study's overrides."""
+def study_settings(settings: Mapping[str, Any], study: str, *chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the cells of a study share: its dataset's settings, those `chosen` for a model, then the study's overrides."""
     entry = settings["studies"][study]
-    own = {"scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), tuned or {}, entry["overrides"], own)
+    scored = {"scored_on": entry["scored_on"]}
+    return merge(dataset_settings(settings, entry["dataset"]), *chosen, entry["overrides"], scored)
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
@@ -143,16 +152,77 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
         variants = [trial_settings(settings, study, cell)]
     else:
         variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
-    own = merge({"model": "clai-m"}, *variants)
-    tuned = tuned_models(settings, entry["dataset"]).get(own["model"], {}) if entry.get("tuned") else {}
-    return merge(study_settings(settings, study, tuned), own)
+    varied = merge({"model": "clai-m"}, *variants)
+    chosen = _chosen(settings, entry["dataset"], varied["model"]) if entry.get("tuned") else ()
+    return merge(study_settings(settings, study, *chosen), varied)
+
+
+# Tunings: for each model of a dataset the same number of trials, drawn from a stated space, as the cells of a study
+
+
+def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> list[dict[str, Any]]:
+    """Return the settings of each trial, in their blocks; those of the first are empty.
+
+    space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` and `choice: values`.
+    Numbers of the first two are rounded to two significant digits, and to whole numbers where both ends are whole.
+
+    >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
+    [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
+    """
+    # The imports are slow, and most of what reads the settings draws nothing.
+    from scipy import stats
+    from sklearn.model_selection import ParameterSampler
+
+    continuous = {"loguniform": stats.loguniform, "uniform": lambda low, high: stats.uniform(low, high - low)}
+    distributions = {}
+    for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
+        # Values may be lists, which an array of choices would take apart: their places are drawn.
+        distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
+    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
+    return [{}, *(nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
+
+
+def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
+    if "choice" in distribution:
+        return distribution["choice"][int(drawn)]
+    (ends,) = distribution.values()
+    number = float(f"{float(drawn):.{_DIGITS}g}")
+    return round(number) if all(isinstance(end, int) for end in ends) else number
+
+
+def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the studies that the tunings are, by name; `tuning` is its key, `trials` the model and number of each cell."""
+    studies = {}
+    for name, tuning in settings["tuning"].items():
+        dataset, numbers = tuning.get("dataset", name), range(tuning["trials"])
+        in_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
+        studies[f"{PREFIX}{name}"] = {
+            "dataset": dataset,
+            "tuning": name,
+            **{key: tuning[key] for key in ("scored_on", "seeds", "overrides")},
+            "folds": [0] if in_folds else [None],
+            "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
+            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
+        }
+    return studies
+
+
+def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
+    """Return the model of a trial and, in their blocks, the settings that it draws."""
+    entry = settings["studies"][study]
+    model, number = entry["trials"][cell]
+    tuning = settings["tuning"][entry["tuning"]]
+    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
+
+
+# Runs
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
     overrides = settings["datasets"][dataset]["overrides"]
-    of_models = settings["model_seeds"] | overrides.get("model_seeds", {})
-    seeds = of_models.get(model, seeds_of(settings, dataset))
+    own_seeds = settings["model_seeds"] | overrides.get("model_seeds", {})
+    seeds = own_seeds.get(model, seeds_of(settings, dataset))
     return [RunId(dataset, model, seed, fold) for seed in seeds for fold in folds_of(settings, dataset)]
 
 
@@ -211,12 +281,6 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
     return {key: value for key, value in settings["datasets"][dataset].items() if key not in apart}
 
 
-def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the benchmark reads: how CLaI is trained on `BENCHMARK_DATASET`."""
-    keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
-    return select(dataset_settings(settings, BENCHMARK_DATASET), keys)
-
-
 def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
     """Return what decides the runs of a model on a dataset, or of a cell (`model`) of a study (`name`)."""
     if name in settings["studies"]:
@@ -226,12 +290,31 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
     else:
         _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
         _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")
-        merged = model_settings(settings, name, model) | {"model": model}
+        merged = {**model_settings(settings, name, model), "model": model}
         runs = runs_of_model(settings, name, model)
-    shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
-    return shown | select(merged, MODELS[merged["model"]].settings)
+    read = NETWORK_SETTINGS if MODELS[merged["model"]].of == "samples" else ("training.samples",)
+    keys = ["dataset", "split_seed", "threads", "normalise_test_separately", "validation_share_recordings", *read]
+    return {"runs": [str(run) for run in runs], **pass_on(merged, merged["model"], keys)}
 
 
 def _expect(name: str, names: Collection[str], kind: str) -> None:
     if name not in names:
         raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(names)}; correct the name")
+
+
+def standard_error(deviations: Iterable[float], seeds: int) -> float:
+    """Return the standard error of a trial's mean over seeds, the variance pooled over trials; nan for one seed."""
+    squares = [deviation**2 for deviation in deviations]
+    return sqrt(sum(squares) / len(squares) / seeds)
+
+
+def chosen_trial(means: Sequence[float], error: float) -> int:
+    """Return the number of the trial that is chosen: the one with the best mean score, the first of equals.
+
+    Where the dataset's own settings, those of trial 0, are within one standard error of it, they stay.
+
+    >>> chosen_trial([0.70, 0.72, 0.72], error=0.01), chosen_trial([0.70, 0.705], error=0.01)
+    (1, 0)
+    """
+    best = max(means)
+    return 0 if means[0] >= best - (0.0 if isnan(error) else error) else list(means).index(best)

@@ -1,12 +1,14 @@
 """MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, read by DuckDB from the csv.gz tables.
 
-The code reads releases 2.x and 3.x and the demo alike, by the columns in `tables.TABLES`. `sofa` and `onset` hold the
-definition of sepsis, of which the setting `onset` chooses the rule.
+The code reads releases 2.x and 3.x and the demo alike, by the columns in `tables.TABLES`. The onset of sepsis in a stay is organ
+failure, by SOFA (`sofa`), close to a suspicion of infection: an antibiotic and a culture close to each other (Seymour et al.
+2016). The setting `onset` chooses the rule.
 """
 
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +16,223 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from clailearn.errors import InputError
-from replication.datasets.mimic_iv import onset, sofa, tables
-from replication.datasets.mimic_iv.tables import VITALS, count, executing
+from replication.datasets.mimic_iv import sofa, tables
+from replication.datasets.mimic_iv.tables import VITALS, count, executing, texts
 from replication.datasets.recordings import Rows, cohort_text, write
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, Source
 
 logger = logging.getLogger(__name__)
 
-FILES = tuple(f"**/{table}.csv{ending}" for table in tables.TABLES for ending in (".gz", ""))
-EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
+# Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.
+ANTIBIOTICS = (
+    "amikacin|amoxicillin|ampicillin|augmentin|azithromycin|aztreonam|bactrim|cef|cephalexin|chloramphenicol|cipro|"
+    "clarithromycin|clindamycin|colisti|dalbavancin|daptomycin|dicloxacillin|doripenem|doxycycline|ertapenem|erythromycin|"
+    "fidaxomicin|flagyl|fosfomycin|gentamicin|imipenem|levofloxacin|linezolid|meropenem|metronidazole|minocycline|"
+    "moxifloxacin|nafcillin|nitrofurantoin|ofloxacin|oritavancin|oxacillin|penicillin|piperacillin|polymyxin|quinupristin|"
+    "rifampin|streptomycin|sulfamethoxazole|sulfadiazine|tedizolid|telavancin|tetracycline|ticarcillin|tigecycline|"
+    "tobramycin|trimethoprim|unasyn|vancomycin|zosyn"
+)
+INTRAVENOUS_ROUTES = ("IV", "IV DRIP", "IV BOLUS", "IVPCA", "PB")
+SYSTEMIC_ROUTES = (*INTRAVENOUS_ROUTES, "IVT", "IM", "PO", "PO/NG", "ORAL", "NG", "J TUBE", "G TUBE")
+NOT_SYSTEMIC = "ophth|otic|cream|ointment|oint|gel|topical|desensitization|lock|enema|irrigation"
+LONGEST_PAUSE = 24
+"""Hours between two orders of antibiotics that continue one another: doses may lie a day apart."""
+
+
+@dataclass(frozen=True)
+class OnsetRule:
+    """A definition of the onset of sepsis.
+
+    before, after: hours around a suspicion within which SOFA counts. since: hours within which SOFA must have risen by two
+    points; None for a rise from a baseline of 0. intravenous_hours: see `find_suspicions`. words: for descriptions of the data.
+    """
+
+    before: int
+    after: int
+    since: int | None
+    intravenous_hours: int | None
+    words: str
+
+
+RULES = {
+    # Singer et al. (2016), with the windows of Seymour et al. (2016), as in mimic-code.
+    "sepsis3": OnsetRule(48, 24, None, None, "Sepsis-3"),
+    # Reyna et al. (2019).
+    "challenge2019": OnsetRule(24, 12, 24, 72, "Sepsis-3 as in Challenge 2019"),
+}
+
+
+def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Delete stays by rules (reason, SQL condition) in order; return reason, count and number left for each."""
+    exclusions = []
+    for reason, rule in rules:
+        dropped = count(database, f"SELECT count(*) FROM stays WHERE {rule}")
+        with executing("the stays"):
+            database.execute(f"DELETE FROM stays WHERE {rule}")
+        exclusions.append({"reason": reason, "count": dropped, "left": count(database, "SELECT count(*) FROM stays")})
+    return exclusions
+
+
+def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (cut at `maximum_hours`); return the exclusions."""
+    for table, key in (("hosp/patients", "subject_id"), ("icu/icustays", "stay_id")):
+        rows = f"count(*) - count(DISTINCT CAST({key} AS BIGINT)) FROM {table.partition('/')[2]}"
+        if repeated := count(database, f"SELECT {rows}", table):
+            raise InputError(f"{table}: found {repeated} rows whose {key} is missing or repeats, expected each once.")
+    with executing("icu/icustays and hosp/patients"):
+        database.execute("""
+        CREATE TABLE stays AS
+        SELECT CAST(i.subject_id AS BIGINT) AS subject_id, CAST(i.stay_id AS BIGINT) AS stay_id,
+            CAST(i.intime AS TIMESTAMP) AS intime, CAST(i.outtime AS TIMESTAMP) AS outtime,
+            CAST(p.anchor_age AS INTEGER) + year(CAST(i.intime AS TIMESTAMP)) - CAST(p.anchor_year AS INTEGER) AS age,
+            CAST(ceil(epoch(CAST(i.outtime AS TIMESTAMP) - CAST(i.intime AS TIMESTAMP)) / 3600) AS INTEGER) AS hours,
+            row_number() OVER (PARTITION BY i.subject_id ORDER BY CAST(i.intime AS TIMESTAMP)) AS number
+        FROM icustays i JOIN patients p ON CAST(i.subject_id AS BIGINT) = CAST(p.subject_id AS BIGINT)
+        """)
+    total = count(database, "SELECT count(*) FROM icustays")
+    known = count(database, "SELECT count(*) FROM stays")
+    if ageless := count(database, "SELECT count(*) FROM stays WHERE age IS NULL AND intime IS NOT NULL"):
+        raise InputError(
+            f"hosp/patients: found {ageless} stays of patients without an age, expected anchor_age and anchor_year."
+        )
+    exclusions = [
+        {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
+    ]
+    rules = [
+        (f"stays of patients younger than {settings['minimum_age']} years", f"age < {settings['minimum_age']}"),
+        ("stays without an end", "hours IS NULL"),
+    ]
+    if settings["first_stay_only"]:
+        rules.append(("later stays of the same patient", "number > 1"))
+    rules.append((f"stays shorter than {settings['minimum_hours']} hours", f"hours < {settings['minimum_hours']}"))
+    exclusions += leave_out(database, rules)
+    longest = settings["maximum_hours"]
+    beyond = count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
+    exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
+    with executing("the stays"):
+        database.execute(f"UPDATE stays SET hours = least(hours, {longest})")
+    return exclusions
+
+
+def select_cohort(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Delete stays by onset, cohort and lack of vital signs; return the exclusions as `leave_out` does."""
+    earliest = settings["minimum_onset_hours"]
+    rules = [
+        (
+            f"stays with an onset before hour {earliest}",
+            f"stay_id IN (SELECT stay_id FROM onsets WHERE onset < {earliest})",
+        ),
+        ("stays without a vital sign", "stay_id NOT IN (SELECT stay_id FROM vitals WHERE hour >= 0)"),
+    ]
+    if settings["cohort"] == "sepsis_only":
+        rules.append(("stays without an onset of sepsis", "stay_id NOT IN (SELECT stay_id FROM onsets)"))
+    return leave_out(database, rules)
+
+
+def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the flow of the cohort (CONSORT): the number of all stays, then the number left after each rule."""
+    steps = [item for item in exclusions if "left" in item]
+    first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
+    return [first] + [
+        {"step": f"after leaving out {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps
+    ]
+
+
+def read_treatment(database: DuckDBPyConnection) -> None:
+    """Create the tables antibiotics (subject_id, time, stop, intravenous) and cultures (subject_id, time).
+
+    Antibiotics are orders of systemic ones; `stop` is not before `time`. A culture with a date alone counts from midnight.
+    """
+    with executing("hosp/prescriptions.csv.gz"):
+        database.execute(f"""
+        CREATE TABLE antibiotics AS
+        SELECT DISTINCT CAST(p.subject_id AS BIGINT) AS subject_id, CAST(p.starttime AS TIMESTAMP) AS time,
+            greatest(CAST(p.starttime AS TIMESTAMP), CAST(p.stoptime AS TIMESTAMP)) AS stop,
+            upper(p.route) IN ({texts(INTRAVENOUS_ROUTES)}) AS intravenous
+        FROM prescriptions p
+        WHERE p.starttime IS NOT NULL AND upper(p.route) IN ({texts(SYSTEMIC_ROUTES)})
+            AND regexp_matches(lower(p.drug), '{ANTIBIOTICS}') AND NOT regexp_matches(lower(p.drug), '{NOT_SYSTEMIC}')
+        """)
+    with executing("hosp/microbiologyevents.csv.gz"):
+        database.execute("""
+        CREATE TABLE cultures AS
+        SELECT DISTINCT CAST(subject_id AS BIGINT) AS subject_id,
+            coalesce(CAST(charttime AS TIMESTAMP), CAST(chartdate AS TIMESTAMP)) AS time
+        FROM microbiologyevents
+        """)
+
+
+def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None) -> None:
+    """Create the table `suspicions`: subject_id, time.
+
+    An antibiotic within 72 h after a culture is a suspicion at the time of the culture; a culture within 24 h after an
+    antibiotic is one at the time of the antibiotic. An antibiotic counts only if intravenous ones continue for
+    `intravenous_hours` from its start, as ordered; None for all systemic antibiotics.
+    """
+    counted = "antibiotics"
+    if intravenous_hours is not None:
+        counted = f"""(
+            SELECT subject_id, time FROM (
+                SELECT subject_id, time, max(stop) OVER (PARTITION BY subject_id, course) AS until FROM (
+                    SELECT *, sum(first) OVER (PARTITION BY subject_id ORDER BY time, stop ROWS UNBOUNDED PRECEDING) AS course
+                    FROM (
+                        SELECT *, CASE WHEN time <= INTERVAL {LONGEST_PAUSE} HOUR + max(stop) OVER (PARTITION BY subject_id
+                            ORDER BY time, stop ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) THEN 0 ELSE 1 END AS first
+                        FROM antibiotics WHERE intravenous
+                    )
+                )
+            ) WHERE until >= time + INTERVAL {intravenous_hours} HOUR
+        )"""
+    with executing("cultures and antibiotics"):
+        database.execute(f"""
+        CREATE TABLE suspicions AS
+        WITH counted AS (SELECT * FROM {counted})
+        SELECT DISTINCT subject_id, time FROM (
+            SELECT c.subject_id, c.time FROM cultures c JOIN counted a ON a.subject_id = c.subject_id
+                AND a.time BETWEEN c.time AND c.time + INTERVAL 72 HOUR
+            UNION ALL
+            SELECT a.subject_id, a.time FROM counted a JOIN cultures c ON a.subject_id = c.subject_id
+                AND c.time > a.time AND c.time <= a.time + INTERVAL 24 HOUR
+        )
+        """)
+
+
+def find_onsets(database: DuckDBPyConnection, rule: str) -> None:
+    """Create the table `onsets`: stay_id and the hours (negative before the stay) of onset, suspicion and SOFA.
+
+    The suspicion is the first that SOFA confirms. The onset is the earlier of the two, as in Challenge 2019.
+    """
+    chosen = RULES[rule]
+    find_suspicions(database, chosen.intravenous_hours)
+    failing = "SELECT stay_id, hour FROM sofa WHERE sofa >= 2"
+    if chosen.since is not None:
+        failing = f"""SELECT stay_id, hour FROM sofa
+            QUALIFY sofa >= 2 + min(sofa) OVER (PARTITION BY stay_id ORDER BY hour ROWS {chosen.since} PRECEDING)"""
+    with executing("cultures, antibiotics and SOFA"):
+        database.execute(f"""
+        CREATE TABLE onsets AS
+        SELECT stay_id, min(least(suspicion, sofa)) AS onset, min(suspicion) AS suspicion, min(sofa) AS sofa FROM (
+            SELECT s.stay_id, s.hours, u.suspicion, min(f.hour) AS sofa
+            FROM stays s
+            JOIN (
+                SELECT t.stay_id, CAST(floor(epoch(p.time - t.intime) / 3600) AS INTEGER) AS suspicion
+                FROM suspicions p JOIN stays t USING (subject_id)
+            ) u USING (stay_id)
+            JOIN ({failing}) f ON f.stay_id = s.stay_id
+                AND f.hour BETWEEN u.suspicion - {chosen.before} AND u.suspicion + {chosen.after}
+            GROUP BY ALL
+        ) WHERE least(suspicion, sofa) < hours GROUP BY stay_id
+        """)
 
 
 def label(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule."""
-    exclusions = onset.select_stays(database, settings)
+    exclusions = select_stays(database, settings)
     sofa.read_events(database)
-    onset.read_treatment(database)
+    read_treatment(database)
     sofa.find_ventilation(database)
     sofa.score_sofa(database)
-    onset.find_onsets(database, settings["onset"])
+    find_onsets(database, settings["onset"])
     return exclusions
 
 
@@ -100,7 +300,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         tables.check_patients(database, raw)
         exclusions = label(database, settings)
         if not count(database, "SELECT count(*) FROM stays"):
-            flow = cohort_text(onset.flow_of(exclusions), settings)
+            flow = cohort_text(flow_of(exclusions), settings)
             raise InputError(f"{raw.path}: found no stay that the settings admit, expected some. {flow}")
         covered = sofa.coverage(database)
         lacking = [name for name, stays in covered.items() if not stays]
@@ -109,16 +309,23 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         outside = average_vitals(database, settings["variables"])
         if lacking and not count(database, "SELECT count(*) FROM onsets"):
             raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
-        exclusions += onset.select_cohort(database, settings) + outside
+        exclusions += select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
     rule = (
-        f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({onset.RULES[settings['onset']].words}, "
+        f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({RULES[settings['onset']].words}, "
         "time: earliest) to the end of the stay"
     )
     extra = {
-        "flow": onset.flow_of(exclusions),
+        "flow": flow_of(exclusions),
         "coverage": covered,
         "lacking": lacking,
         "label_hours_before": settings["label_hours_before"],
     }
     write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+
+
+SOURCE = Source(
+    files=tuple(f"**/{table}.csv{ending}" for table in tables.TABLES for ending in (".gz", "")),
+    expects="the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/",
+    prepare=prepare,
+)

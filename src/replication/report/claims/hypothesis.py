@@ -5,35 +5,41 @@ An interval is held against zero and against a margin of relevance, as tests of 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
+import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from numpy.typing import NDArray
 
-from replication.report.statistics import FEWEST, LEVEL, Interval, spread
+from replication.metrics.intervals import FEWEST, Interval, half_widths, spread
 
 MARGIN = 0.01
 """Least difference that matters in accuracy, ROC-AUC, AUPRC, F1, calibration error and loss: 1 percentage point, or 0.01."""
-LARGEST_N = 1000
+SLACK = 0.1
+"""How far below its bar the interval of a share may reach whose mean reaches it."""
+LARGEST_N, POWER, SIMULATIONS = 60, 0.8, 2000
+"""What number of replicates is sensible; how often they must decide, in as many simulations."""
+TOO_MANY = "more than is sensible"
 
 
 class Outcome(StrEnum):
     """What evidence says of a claim, in the words that pages show."""
 
     REPRODUCED = "reproduced"
-    EXCEEDED = "exceeded"
+    REACHED = "reached, by another training"
     IN_PART = "reproduced in part"
     NOT_REPRODUCED = "not reproduced"
     INCONCLUSIVE = "inconclusive"
     DEPENDS = "depends on the reading"
     NOT_TESTABLE = "not testable here"
+    NO_SAY = "not testable under this reading"
 
 
 ANY = (float("-inf"), float("inf"))
 """The range of a number without bounds."""
-Kind = Literal["better", "not worse", "equal", "value"]
+Kind = Literal["better", "not worse", "nearly", "equal", "value"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Hypothesis:
     """What a claim says of a number.
 
     Args:
-        kind: `better`, `not worse` or `equal`; `value`: as `equal`, but exceeded beyond the margin.
+        kind: `better`, `not worse` or `equal`; `nearly`: a share whose mean reaches its bar; `value`: as `equal`, but reached
+            beyond the margin.
         margin: least difference that matters, positive.
         sign: 1 if larger numbers speak for the claim, -1 if smaller ones do.
         null: the number from which differences count.
@@ -59,16 +66,33 @@ class Hypothesis:
         within = self.bounds[0] <= interval.low < interval.high <= self.bounds[1]
         if interval.n < FEWEST or not within:
             return Outcome.NOT_TESTABLE
-        low, high = sorted(self.sign * (bound - self.null) for bound in (interval.low, interval.high))
-        if self.kind == "better":
-            return decided(borne_out=low > 0 and high >= self.margin, excluded=high < self.margin)
-        if self.kind == "not worse":
-            return decided(borne_out=low > -self.margin, excluded=high < -self.margin)
+        bounds = (interval.low, interval.mean, interval.high)
+        low, mean, high = sorted(self.sign * (bound - self.null) for bound in bounds)
         if self.kind == "value" and low > self.margin:
-            return Outcome.EXCEEDED
-        return decided(
-            borne_out=-self.margin < low and high < self.margin, excluded=high < -self.margin or low > self.margin
-        )
+            return Outcome.REACHED
+        borne_out, excluded = self.decide(np.array(low), np.array(mean), np.array(high))
+        return decided(bool(borne_out), bool(excluded))
+
+    def decide(
+        self, low: NDArray[np.float64], mean: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return whether intervals bear the claim out, and whether they exclude it, (N,) each.
+
+        Args:
+            low, mean, high: differences from `null`, positive where they speak for the claim, (N,) each.
+        """
+        m = self.margin
+        if self.kind == "better":
+            return (low > 0) & (mean >= m), high < m
+        if self.kind == "not worse":
+            return low > -m, high < -m
+        if self.kind == "nearly":
+            return (mean >= -m) & (low > -m - SLACK), high < -m
+        return (-m < low) & (high < m), (high < -m) | (low > m)
+
+    def at(self, factor: float) -> "Hypothesis":
+        """Return the same with a margin so many times as wide."""
+        return replace(self, margin=self.margin * factor)
 
     def margins(self, number: float) -> float:
         """Return how far a number speaks for the claim, in margins."""
@@ -81,10 +105,6 @@ class Hypothesis:
         return lowest, 1.0 if self.kind in ("equal", "value") else float("inf")
 
 
-MORE, LESS = Hypothesis("better"), Hypothesis("better", sign=-1)
-NOT_LESS, NOT_MORE = Hypothesis("not worse"), Hypothesis("not worse", sign=-1)
-
-
 def decided(borne_out: bool, excluded: bool = True) -> Outcome:
     """Return the outcome of a test; one without an interval excludes what it does not bear out."""
     if borne_out:
@@ -93,15 +113,15 @@ def decided(borne_out: bool, excluded: bool = True) -> Outcome:
 
 
 _WEAKEST_FIRST = [
-    Outcome.NOT_REPRODUCED, Outcome.NOT_TESTABLE, Outcome.EXCEEDED, Outcome.INCONCLUSIVE, Outcome.IN_PART, Outcome.REPRODUCED,
+    Outcome.NOT_REPRODUCED, Outcome.NOT_TESTABLE, Outcome.REACHED, Outcome.INCONCLUSIVE, Outcome.IN_PART, Outcome.REPRODUCED,
 ]  # fmt: skip
 _BEST_FIRST = [
-    Outcome.REPRODUCED, Outcome.EXCEEDED, Outcome.IN_PART, Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE, Outcome.NOT_REPRODUCED,
+    Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART, Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE, Outcome.NOT_REPRODUCED,
 ]  # fmt: skip
 
 
 def all_of(outcomes: Iterable[Outcome]) -> Outcome:
-    """Join outcomes that must all bear a claim out; values are exceeded if none lies below and one above."""
+    """Join outcomes that must all bear a claim out; values are reached if none lies below and one above."""
     return min(outcomes, key=_WEAKEST_FIRST.index, default=Outcome.NOT_TESTABLE)
 
 
@@ -126,19 +146,22 @@ def agreed(outcomes: Iterable[Outcome]) -> Outcome:
     return Outcome.DEPENDS if len(decisions) > 1 else Outcome.INCONCLUSIVE
 
 
-def n_needed(values: pd.Series, margin: float) -> int | None:
-    """Return how many independent replicates, more than there are, would have a 95 % interval no wider than `margin`.
+def n_that_decides(values: pd.Series, asked: Hypothesis) -> str:
+    """Return how many replicates would decide what is inconclusive, at a power of 80 %; `TOO_MANY` above `LARGEST_N`.
+
+    The design is simulated: normal replicates with the mean and the spread of those at hand, and their intervals, over folds
+    with the widened variance.
 
     Args:
-        values: the replicates at hand, whose standard deviation is taken for the true one.
-
-    Returns:
-        None if those at hand are enough, if they are fewer than two, or if `LARGEST_N` are too few.
+        values: the replicates at hand, whose index names their unit.
     """
-    _, sd, n = spread(values)
-    if n < 2:
-        return None
-    quantile = (1 + LEVEL) / 2
-    counts = range(2, LARGEST_N + 1)
-    needed = next((count for count in counts if stdtrit(count - 1, quantile) * sd / count**0.5 <= margin / 2), n)
-    return needed if needed > n else None
+    mean, sd, n = spread(values)
+    drawn = np.random.default_rng(0).normal(mean, sd, (SIMULATIONS, LARGEST_N))
+    for count in range(n + 1, LARGEST_N + 1):
+        part = drawn[:, :count]
+        half = half_widths(part.std(axis=1, ddof=1), count, str(values.index.name))
+        means = asked.sign * (part.mean(axis=1) - asked.null)
+        borne_out, excluded = asked.decide(means - half, means, means + half)
+        if (borne_out | excluded).mean() >= POWER:
+            return f"{count}"
+    return TOO_MANY

@@ -1,92 +1,166 @@
 """The paper's claims, each judged once by the evidence: what pages, figures and verification read.
 
-claims.yaml has the words, the modules beside this one the tests. A sentence follows from the outcome, so that it cannot
-contradict it.
+claims.yaml has the words of a claim, and its tests as rows. Its verdict follows from the numbers of these rows by stated rules.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from replication.report.claims import complexity, multiclass, sepsis, theory, training
-from replication.report.claims.finding import Estimate, Finding
-from replication.report.claims.hypothesis import Outcome
+from replication.report.claims.computed import COMPUTED
+from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of, some_of
+from replication.report.claims.numbers import RECORDED, Numbers, unfolded
+from replication.report.claims.readings import Material, absent
 from replication.report.evidence import Evidence
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS
 
 TARGETS = CLAIM_TEXTS["targets"]
-JUDGES: dict[str, Callable[[Finding], None]] = {
-    "1": multiclass.more_accurate,
-    "2": multiclass.better_calibrated,
-    "3a": training.lower_loss,
-    "3b": training.converges_faster,
-    "4": multiclass.table1_values,
-    "5": sepsis.lowest_calibration_error,
-    "6": sepsis.slightly_lower,
-    "7": sepsis.beats_mixture,
-    "8": sepsis.competitive_calibration,
-    "9": theory.optimises_alignment,
-    "10": theory.is_parzen_classifier,
-    "11": sepsis.signals_converge,
-    "12": multiclass.groups_similar_classes,
-    "13": complexity.time_grows_with_classes,
-    "14": complexity.tensor_replaces_loop,
-    "15": theory.zero_targets_help,
-    "16": multiclass.sleepedf_is_hardest,
-    "A": theory.learned_metric,
-    "B": complexity.loop_over_classes,
-    "C": complexity.long_tails,
-}
-"""By a claim's number what adds the evidence on it to a finding."""
+UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)
+ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
     """Judge every claim by `evidence` and the values that the paper prints; return the records of `record`."""
-    return [
-        record(number, text, find(number, evidence, printed_values)) for number, text in CLAIM_TEXTS["claims"].items()
-    ]
+    material = Material(evidence, printed_values)
+    return [record(find(number, material)) for number in CLAIM_TEXTS["claims"]]
 
 
-def find(number: str, evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
+def find(number: str, material: Material) -> "Finding":
     """Return what the evidence shows of a claim."""
-    finding = Finding(evidence, printed_values)
-    JUDGES[number](finding)
-    return finding
+    claim = CLAIM_TEXTS["claims"][number]
+    numbers = Numbers(material)
+    for text in absent(material.evidence, claim.get("data", ())):
+        numbers.need(text)
+    for row in claim.get("tests", ()):
+        for test in unfolded(row):
+            numbers.test(test)
+    COMPUTED.get(number, lambda _: None)(numbers)
+    frame = numbers.frame()
+    tests = frame[frame["role"] == "test"]
+    if (tests["outcome"] == Outcome.NO_SAY).all() and "untested" in claim:
+        numbers.need(claim["untested"])
+    if (tests["outcome"] == Outcome.NOT_TESTABLE).any():
+        numbers.need(CLAIM_TEXTS["needs"]["replicates"])
+    if "lacks" in claim:
+        numbers.need(claim["lacks"])
+    return Finding(number, claim, frame, numbers.needs, numbers.note)
 
 
-def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, Any]:
-    """Return a judged claim as JSON values; the numbers of an assertion have no verdict.
+@dataclass(frozen=True)
+class Finding:
+    """What the evidence shows of a claim.
 
-    Numbers stand in the unit shown, with six significant digits. An interval that a rule judges stands in margins as well, which
-    speak for the claim where they are positive, beside the range that bears it out; its open end is None. `decides` marks the
-    decisive numbers.
+    Args:
+        number, claim: of the claim, and its entry in claims.yaml.
+        numbers: a row a number, with the columns of `replication.report.claims.numbers`.
+        needs: what would have to be there for what was not tested.
+        note: what stands beside the verdict.
     """
-    states = text.get("states")
-    decisive = finding.decisive if states else []
-    decisive = [estimate for estimate in decisive if estimate.outcome == finding.outcome] or decisive
-    return {
-        "id": number,
-        **{name: text[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
-        "outcome": finding.outcome if states else "",
-        "qualifier": finding.qualifier if states else "",
-        "note": finding.note,
-        "sentence": sentence(states, finding) if states else "",
-        "decisive": decisive_numbers(decisive),
-        "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
-        "untested": [TARGETS[target]["name"] for target in finding.untested],
-        "parts": finding.parts,
-        "estimates": [_estimate(estimate, finding, decisive) for estimate in finding.estimates],
-        "not_controlled": finding.not_controlled,
-        "files": finding.files,
-        "needs": list(dict.fromkeys(finding.missing)),
-    }
+
+    number: str
+    claim: Mapping[str, Any]
+    numbers: pd.DataFrame
+    needs: Sequence[str] = ()
+    note: str = ""
+
+    @property
+    def tests(self) -> pd.DataFrame:
+        """Return the numbers with a say."""
+        return self.numbers[self.numbers["role"] == "test"]
+
+    @property
+    def required(self) -> Sequence[str]:
+        """Return the parts of the claim, where it has several."""
+        return list(self.claim.get("parts", ()))
+
+    @cached_property
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return what the evidence says under each reading of the targets, by one of the models."""
+        by_target = self.tests.groupby("target", sort=False)
+        return {str(target): self._joined(rows, self.required) for target, rows in by_target}
+
+    @property
+    def parts(self) -> dict[str, Outcome]:
+        """Return what the evidence says of each part of the claim."""
+        return {part: self._joined(self.tests[self.tests["part"] == part]) for part in self.required}
+
+    def data(self, target: str) -> dict[str, Outcome]:
+        """Return what each dataset says under a reading of the targets."""
+        rows = self.tests[self.tests["target"] == target]
+        return {str(name): self._joined(own) for name, own in rows.groupby("dataset", sort=False)}
+
+    def _joined(self, rows: pd.DataFrame, required: Sequence[str] = ()) -> Outcome:
+        if len(rows) and (rows["outcome"] == Outcome.NO_SAY).all():
+            return Outcome.NO_SAY
+        return one_of(self._outcome(own, required) for own in _by_model(rows))
+
+    def _outcome(self, rows: pd.DataFrame, required: Sequence[str]) -> Outcome:
+        """Join the outcomes of a model; a part without evidence is not testable."""
+        join = some_of if self.claim.get("join") == "some" else all_of
+        lacking = set(required) - set(rows["part"])
+        said = rows.loc[rows["outcome"] != Outcome.NO_SAY, "outcome"]
+        return join([*said.dropna(), *[Outcome.NOT_TESTABLE] * len(lacking)])
+
+    @property
+    def untested(self) -> list[str]:
+        """Return the readings of the targets without evidence."""
+        tested = [target for target, outcome in self.outcomes.items() if outcome not in UNTESTED]
+        return [target for target in self.claim.get("targets", ()) if tested and target not in tested]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the verdict: that of the readings, if they agree."""
+        return agreed(Outcome.NOT_TESTABLE if one == Outcome.NO_SAY else one for one in self.outcomes.values())
+
+    def at(self, margin: str) -> Outcome:
+        """Return the verdict at `half` or at `twice` each margin."""
+        return replace(self, numbers=self.numbers.assign(outcome=self.numbers[margin])).outcome
+
+    @property
+    def qualifier(self) -> str:
+        """Say on which data the verdict rests."""
+        if self.outcome == Outcome.NOT_TESTABLE:
+            return ""
+        said = self.tests[self.tests["outcome"] != Outcome.NO_SAY]
+        data = ON_A_SUBSTITUTE if said["substitute"].any() else WHERE_TESTED if self.needs or self.untested else ""
+        left_out = set(self.tests["which"]) - set(said["which"])
+        which = " and ".join(filter(None, dict.fromkeys(said["which"])))
+        left = f"with {which}" if left_out and which else ""
+        lost = [part for part, outcome in self.parts.items() if outcome == Outcome.NO_SAY]
+        return ", ".join(filter(None, [data, left or (f"without {' and '.join(lost)}" if lost else "")]))
+
+    @property
+    def decisive(self) -> pd.DataFrame:
+        """Return a number for each outcome that a reading has: the first that shows it, or else the first.
+
+        Numbers that show the verdict itself stand alone.
+        """
+        shown: dict[Outcome, int] = {}
+        for target, outcome in self.outcomes.items():
+            for rows in _by_model(self.tests[self.tests["target"] == target]):
+                if self._outcome(rows, self.required) == outcome and outcome not in UNTESTED:
+                    sought = Outcome.REPRODUCED if outcome == Outcome.IN_PART else outcome
+                    alike = rows[rows["outcome"] == sought]
+                    said = rows[rows["outcome"] != Outcome.NO_SAY]
+                    shown.setdefault(outcome, (alike if len(alike) else said).index[0])
+        rows = self.numbers.loc[list(shown.values())]
+        alike = rows[rows["outcome"] == self.outcome]
+        return alike if len(alike) else rows
 
 
-def sentence(states: Mapping[str, str], finding: Finding) -> str:
+def _by_model(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return for each model with a say its rows and those that name none; all of them where none names a model."""
+    models = [model for model in rows.loc[rows["outcome"] != Outcome.NO_SAY, "model"].unique() if model]
+    return [rows[rows["model"].isin(["", model])] for model in models or [""]]
+
+
+def sentence(finding: Finding) -> str:
     """Say what was found: the words of the verdict's outcome, or of each reading's where they differ."""
-    shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
+    states = finding.claim["states"]
+    shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome not in UNTESTED}
     words = {target: states[outcome].format(**_names(finding, target)) for target, outcome in shown.items()}
     if not shown:
         text = states[Outcome.NOT_TESTABLE].format(**_names(finding, ""))
@@ -115,37 +189,38 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
     }
 
 
-def decisive_numbers(estimates: Sequence[Estimate]) -> dict[str, list[str]]:
+def decisive_numbers(numbers: pd.DataFrame) -> dict[str, list[str]]:
     """Return by quantity, with its data, the numbers that decide, one a reading: `+10.15 points [+9.45, +10.85]`."""
-    numbers: dict[str, list[str]] = {}
-    for estimate in estimates:
-        of = ", ".join(filter(None, [estimate.quantity, estimate.model, estimate.short_data.split(" (")[0]]))
-        short = TARGETS.get(estimate.target, {}).get("short", "")
-        shown = [estimate.unit.text(estimate.value), *([f"with {short}"] if short else [])]
-        numbers.setdefault(of, []).append(" ".join(shown))
-    return numbers
+    found: dict[str, list[str]] = {}
+    for _, row in numbers.iterrows():
+        model = row["model"] if row["model"] not in row["quantity"] else ""
+        of = ", ".join(filter(None, [row["quantity"], model, row["dataset"].split(" (")[0]]))
+        short = TARGETS.get(row["target"], {}).get("short", "")
+        shown = [row["text"], *([f"with {short}"] if short else [])]
+        found.setdefault(of, []).append(" ".join(shown))
+    return found
 
 
-def _estimate(estimate: Estimate, finding: Finding, decisive: Sequence[Estimate]) -> dict[str, Any]:
-    number, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
-    bounds = (number.low, number.mean, number.high) if number.known else ()
-    margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
-    informs = estimate.role == "test" and not any(estimate is test for test in finding.tests)
+def record(finding: Finding) -> dict[str, Any]:
+    """Return a judged claim as JSON values; the numbers of an assertion have no verdict."""
+    states, frame = finding.claim.get("states"), finding.numbers
+    decisive = finding.decisive if states else frame[:0]
+    wanting = states and (frame.empty or not (frame["role"] == "control").any())
     return {
-        "role": "informs" if informs else estimate.role,
-        **{name: getattr(estimate, name) for name in ("part", "target", "option", "key", "data", "model", "quantity")},
-        "unit": estimate.unit.name,
-        "text": estimate.unit.text(number),
-        **{name: _digits(factor * getattr(number, name)) for name in ("mean", "low", "high")},
-        "n": number.n,
-        "samples": number.samples,
-        "outcome": estimate.outcome,
-        "decides": any(estimate is one for one in decisive),
-        "n_needed": estimate.n_needed,
-        "margins": [_digits(margin) for margin in margins],
-        "holds": asked and [_digits(edge) for edge in asked.holds],
+        "id": finding.number,
+        **{name: finding.claim[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
+        "outcome": finding.outcome if states else "",
+        "qualifier": finding.qualifier if states else "",
+        **{name: finding.at(name) if states else "" for name in ("half", "twice")},
+        "note": finding.note,
+        "sentence": sentence(finding) if states else "",
+        "decisive": decisive_numbers(decisive),
+        "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
+        "untested": [TARGETS[target]["name"] for target in finding.untested],
+        "parts": finding.parts,
+        "estimates": frame[RECORDED].assign(decides=frame.index.isin(decisive.index)).to_dict("records"),
+        "without_say": list(dict.fromkeys(filter(None, frame["reason"]))),
+        "not_controlled": finding.claim.get("controls", []) if wanting else [],
+        "files": list(dict.fromkeys(file for files in frame["files"] for file in files)),
+        "needs": list(finding.needs),
     }
-
-
-def _digits(number: float) -> float | None:
-    return float(f"{number:.6g}") if np.isfinite(number) else None

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
-from replication.runs.outputs import CLAIM_TEXTS
+from replication.report.texts import table
+from replication.runs.registry import CLAIM_TEXTS
 
 Record = Mapping[str, Any]
 """A judged claim, or an estimate of it (`replication.report.claims.judge.record`)."""
@@ -59,6 +60,15 @@ def _counted(claims: Sequence[Record]) -> str:
     return f"Of {len(claims)} verdicts: {counted}."
 
 
+def _margins(claims: Sequence[Record]) -> str:
+    """Say how many verdicts would be others at half and at twice their margins."""
+    named = {}
+    for name in ("half", "twice"):
+        others = [f"{claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
+        named[name] = f"{len(others)} ({', '.join(others)})" if others else "none"
+    return WORDS["at margins"].format(**named)
+
+
 def _linked(claim: Record, folder: str) -> str:
     return f"[{claim['id']}]({folder}/{claim['id']}.md) {claim['title']}"
 
@@ -74,10 +84,13 @@ def claims_page(claims: Sequence[Record]) -> str:
         [_linked(claim, "claims"), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
         for claim in judged
     ]
-    found = [f"- **{claim['id']}** {claim['sentence']} *{'; '.join(claim['decisive'])}*" for claim in judged]
+    found = [
+        " ".join([f"- **{claim['id']}** {claim['sentence']}", *(f"*{of}*" for of in claim["decisive"])])
+        for claim in judged
+    ]
     assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
-        "# The paper's claims", _counted(judged), table(["The paper's claim", "Verdict", NUMBER], rows),
+        "# The paper's claims", _counted(judged), _margins(judged), table(["The paper's claim", "Verdict", NUMBER], rows),
         "## What was found", WORDS["data"], WORDS["found"], "\n".join(found), WORDS["legend"],
         "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
@@ -96,12 +109,14 @@ def claim_page(claim: Record) -> str:
         f"# {claim['id']}. {claim['title']}", f"**{verdict[0].upper()}{verdict[1:]}.**", *filter(None, found),
         f"**The paper's claim** ({claim['place']}). {claim['claim']}",
         f"**Test.** {claim['test']}", f"**Rule.** {claim['rule']}",
+        *([WORDS["margins"].format(**claim)] if claim["outcome"] else []),
         *_list("Part by part" if claim["parts"] else "By reading", [f"{n}: *{o}*" for n, o in outcomes.items()]),
         *_estimates("The paper's readings", by_role.get("test", [])),
         *_estimates(WORDS["informs"], by_role.get("informs", [])),
         *(_estimates(WORDS["options"], by_role.get("option", [])) or ([WORDS["no option"]] if claim["outcome"] else [])),
         *_estimates("Controls", by_role.get("control", [])),
         *_estimates("Beside it", by_role.get("beside", [])),
+        *_list("Without a say", claim["without_say"]),
         *_list("What the test leaves out", [*claim["limits"], *(f"Not run: {name}." for name in claim["not_controlled"])]),
         *_list("Readings without evidence", claim["untested"]),
         *_list("What it would take", claim["needs"]),
@@ -124,6 +139,7 @@ def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
         "n": lambda e: str(e["n"] or ""),
         "Images or sleepers": lambda e: str(e["samples"] or ""),
         "Outcome": _outcome,
+        "At half, at twice the margin": _at_margins,
     }
     cells = {head: [cell(estimate) for estimate in estimates] for head, cell in columns.items()}
     heads = [head for head, column in cells.items() if any(column)]
@@ -134,14 +150,14 @@ def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
 def _outcome(estimate: Record) -> str:
     if estimate["role"] == "control":
         return CONTROL_WORDS.get(estimate["outcome"], "")
-    more = f"; n of about {estimate['n_needed']} would decide" if estimate["n_needed"] else ""
+    more = f"; n that would decide: {estimate['n_needed']}" if estimate["n_needed"] else ""
     return f"{estimate['outcome'] or ''}{more}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
-    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
+def _at_margins(estimate: Record) -> str:
+    """Say what a number would say at half and at twice its margin, where it has one."""
+    judged = estimate["margins"] and estimate["role"] != "control" and estimate["outcome"] != Outcome.NO_SAY
+    return f"{estimate['half']}, {estimate['twice']}" if judged else ""
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:

@@ -13,14 +13,13 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from replication.report.claims.multiclass import CIFAR10_GROUPS
-from replication.report.claims.sources import TARGETS
+from replication.report.claims.computed import CIFAR10_GROUPS
+from replication.report.claims.readings import TARGETS
 from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import MODEL_OF, in_order
-from replication.runs.models import CLAI, MODELS
-from replication.runs.outputs import PICTURED_MODEL
+from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.
@@ -31,7 +30,7 @@ STATUS_TITLES = {
     "conditioned": "class before $k$",
 }
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
-TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+TRAINING_COLUMNS = ["dataset", "study", "cell", "model", "epoch", "quantity", "mean", "sd", "n"]
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
@@ -71,7 +70,7 @@ def stages(evidence: Evidence) -> Drawn:
         axes.margins(0.08)
         asked = "C" if stage == last else stage
         axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
-        parts.append(view.assign(dataset=dataset, model=PICTURED_MODEL))
+        parts.append(view.assign(name=dataset, cell=PICTURED_MODEL))
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
     return figure, parts
 
@@ -111,7 +110,7 @@ def embeddings(evidence: Evidence) -> Drawn:
         for label, points in frame.groupby("label"):
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
-        parts.append(frame.assign(dataset=dataset))
+        parts.append(frame.assign(name=dataset))
     return figure, parts
 
 
@@ -147,7 +146,7 @@ def training(evidence: Evidence) -> Drawn:
         history = history.rename(columns={"cell": "model"})
         history = history[history["model"].isin(names.values())]
         history["above_floor"] = history["loss"] - history["floor"]
-        styles = {name: style.of_model(model) for model, name in names.items()}
+        styles = {name: style.model_style(model) for model, name in names.items()}
         drawn |= set(names)
         style.curves(top, history, "epoch", "loss", styles, lw=1.5)
         style.curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
@@ -157,7 +156,7 @@ def training(evidence: Evidence) -> Drawn:
             for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
                 by_epoch = history[history["model"] == name].dropna(subset=quantity).groupby("epoch", as_index=False)
                 curve = by_epoch[quantity].agg(mean="mean", sd="std", n="count")
-                parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
+                parts.append(curve.assign(name=dataset, cell=name, quantity=quantity))
         top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)
         middle.set_yscale("log")
@@ -170,7 +169,7 @@ def training(evidence: Evidence) -> Drawn:
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Loss above its floor")
     panels[2, 0].set_ylabel("Validation accuracy (%)")
-    entries = style.handles(style.of_models(drawn), lw=1.5)
+    entries = style.handles(style.model_styles(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, parts
@@ -181,11 +180,11 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
         measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 18)
-        of_cells = {
+        kernels = {
             f"{title},\n{target} targets": {model: f"{kernel}_{target}" for kernel, model in MODEL_OF.items()}
             for target in TARGETS
         }
-        named = of_cells if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
+        named = kernels if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
         for heading, names in named.items():
             there = {model: name for model, name in names.items() if name in measured}
             columns += [(dataset, heading, there)] if there or heading == title else []  # a dataset without CLaI, too
@@ -199,9 +198,9 @@ def signals(evidence: Evidence) -> Drawn:
     halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1.2, 1])
     parts = []
     for dataset, (left, right) in zip(datasets, halves, strict=True):
-        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(dataset=dataset))
+        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(name=dataset))
         left.suptitle(f"(a) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
-        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
+        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(name=dataset))
         right.suptitle("(b) One stay", fontsize=9)
     return figure, parts
 
@@ -212,7 +211,7 @@ def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
     if areas.empty:
         style.write_reason(axes, "no areas in the evidence")
         return areas
-    styles = style.of_models(areas["model"])
+    styles = style.model_styles(areas["model"])
     style.curves(axes, areas, "since_onset", "area", styles, errorbar=None)
     for model, look in styles.items():
         own = areas[areas["model"] == model]
@@ -229,11 +228,11 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
     models = [*CLAI, PROCESS]
     panels = figure.subplots(len(models), 1, sharex=True)
     for axes, model in zip(panels, models, strict=True):
-        of_model, title = stay[stay["model"] == model], MODELS[model].title
-        if of_model.empty:
+        own, title = stay[stay["model"] == model], MODELS[model].title
+        if own.empty:
             style.write_reason(axes, f"no signals of {title} in the evidence")
             continue
-        _draw_signals(axes, of_model, MODELS[model].colour)
+        _draw_signals(axes, own, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)
         axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "No unit")
         axes.margins(x=0.01)

@@ -10,11 +10,11 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from replication.report.captions import caption
-from replication.report.evidence import Evidence, run_cell, run_name
-from replication.report.figures import complexity, paper, supplement_accuracy, verdicts
+from replication.report.evidence import Evidence, identified, owners, run_cell, run_name, runs_behind
+from replication.report.figures import paper, supplement
 from replication.report.figures.style import THEME, Drawn, not_run
-from replication.runs.outputs import OF_CLAIMS
+from replication.report.texts import caption
+from replication.runs.registry import CLAIMS_FIGURE
 
 
 class Drawing(NamedTuple):
@@ -36,16 +36,16 @@ FIGURES: dict[str, Drawing] = {
     "figure2": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "figure3": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
-    "supplement/figureS1": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
-    "supplement/figureS2": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
-    "supplement/figureS3": Drawing(complexity.computation, complexity.COMPUTATION_COLUMNS, takes="printed"),
-    "supplement/figureS4": Drawing(complexity.time_and_memory, complexity.GROWTH_COLUMNS),
-    OF_CLAIMS: Drawing(verdicts.verdicts, verdicts.VERDICT_COLUMNS, takes="claims"),
+    "supplement/figureS1": Drawing(supplement.votes, supplement.VOTE_COLUMNS),
+    "supplement/figureS2": Drawing(supplement.reliability, supplement.RELIABILITY_COLUMNS),
+    "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS, takes="printed"),
+    "supplement/figureS4": Drawing(supplement.time_and_memory, supplement.GROWTH_COLUMNS),
+    CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
-        partial(supplement_accuracy.reliability, fewest=FEWEST_OF_OWN, models=()),
-        supplement_accuracy.RELIABILITY_COLUMNS,
+        partial(supplement.reliability, fewest=FEWEST_OF_OWN, models=()),
+        supplement.RELIABILITY_COLUMNS,
     ),
 }
 
@@ -64,12 +64,15 @@ def render(
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with mpl.rc_context(THEME):
         figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
-    frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True).reindex(columns=columns)
+    frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True)
+    if "name" in frame:
+        frame = identified(evidence, frame.rename(columns={"model": "cell"}))
+    frame = frame.reindex(columns=columns)
     if takes == "claims":  # a few numbers of all evidence
-        shown = set(frame.get("dataset", ()))
+        shown = set(owners(frame)["name"])
         entries = evidence.expected.items()
         evidence = replace(evidence, expected={key: e for key, e in entries if key in shown or not evidence.has(key)})
-    runs = evidence.runs_behind(frame)
+    runs = [] if takes == "claims" else runs_behind(evidence, frame)
     if name in ONE_RUN:
         ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)
         first = {(run_name(run), run_cell(run)): run for run in ordered}

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MODEL_OF, in_order, model_title
-from replication.runs.models import MODELS
+from replication.runs.registry import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
@@ -108,8 +108,8 @@ def class_colour(label: int) -> str:
 
 def scatter(axes: Axes, points: pd.DataFrame, colour: str | None = None, **options: Any) -> None:
     """Draw samples at x and y, in the colours of their classes or in one colour."""
-    of_classes = {label: class_colour(label) for label in points["label"].unique()}
-    colours = {"color": colour} if colour or not of_classes else {"hue": "label", "palette": of_classes}
+    palette = {label: class_colour(label) for label in points["label"].unique()}
+    colours = {"color": colour} if colour or not palette else {"hue": "label", "palette": palette}
     sns.scatterplot(points, x="x", y="y", legend=False, rasterized=True, ax=axes, **colours, **options)
     _unlabel(axes)
     frame_only(axes)
@@ -140,12 +140,12 @@ def _unlabel(axes: Axes) -> None:
         axis.set_label_text("", visible=True)
 
 
-def of_models(models: Iterable[str]) -> dict[str, Style]:
+def model_styles(models: Iterable[str]) -> dict[str, Style]:
     """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
-    return {model: of_model(model) for model in in_order(models)}
+    return {model: model_style(model) for model in in_order(models)}
 
 
-def of_model(model: str) -> Style:
+def model_style(model: str) -> Style:
     """Return the style of a model of the registry, or of the one behind a method; a grey one for another model."""
     model = MODEL_OF.get(model, model)
     return Style(MODELS[model].colour, MODELS[model].dash) if model in MODELS else Style(GREY)

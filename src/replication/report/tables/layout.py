@@ -1,36 +1,37 @@
-"""The layout of tables: LaTeX of groups of rows, and the form that most tables have, mean (sd) by dataset and model.
+"""The layout of tables, and its two forms: LaTeX and Markdown.
 
-A table is two functions. One makes a tidy frame from evidence, the other LaTeX from the frame. Cells are LaTeX already.
+A layout holds texts as a reader sees them: columns, and rows in groups. `pivot` makes it of a tidy frame by a block, which says
+which columns name a row and which metrics stand in columns. `to_latex` and `to_markdown` print layouts below each other.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import product
+from math import ceil
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence
-from replication.report.labels import Metric, in_order
-from replication.report.statistics import interval, replicates, spread
-from replication.runs.models import CLAI
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, owners, titles
+from replication.report.labels import METRICS, VALUES, Metric
+from replication.report.texts import table
 
-HEADER = "% Needs \\usepackage{booktabs}, {graphicx}, {longtable} and {xcolor}. Generated: edit nothing here.\n"
-ROWS_OF_A_PAGE = 46
-"""Rows of 8 pt that fit on a page below a caption of several lines and above its notes."""
+DASH = "–"
+"""What stands for a number that there is not."""
+NEEDS = "% Needs \\usepackage{booktabs}, {graphicx} and {xcolor}. Generated: edit nothing here.\n"
+LINES_OF_A_PAGE = 46
+"""Lines of 8 pt that fit on a page below a caption of several lines and above its notes."""
+LETTERS = 6.0
+"""Letters of 8 pt in a centimetre of a line."""
+COLOUR = re.compile("#[0-9a-f]{6}")
+"""A cell that shows a colour."""
 _SPECIAL = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "±": r"$\pm$", "–": "--", "−": "$-$", "×": r"$\times$", "≥": r"$\geq$", "≤": r"$\leq$",
     "μ": r"$\mu$", "φ": r"$\phi$",
 })  # fmt: skip
-
-DIFFERENCE = " minus "
-"""Between the two models of a row that holds their difference."""
-RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]
 
 
 @dataclass(frozen=True)
@@ -42,267 +43,278 @@ class Sources:
     reported_values: pd.DataFrame
     settings: Mapping[str, Any]
 
-
-FrameOf = Callable[[Sources], pd.DataFrame]
-TexOf = Callable[[pd.DataFrame, Sources, str], str]
-
-
-def escape(text: str) -> str:
-    """Return `text` with LaTeX's special characters escaped."""
-    return text.translate(_SPECIAL)
+    def printed(self, table: str) -> pd.DataFrame:
+        """Return the printed values of a table of the paper: columns row, metric, value, spread."""
+        return self.printed_values[self.printed_values["table"] == table]
 
 
-def number(mean: float, sd: float = np.nan, digits: int = 3) -> str:
-    """Return `mean (sd)`; the mean alone without a spread; a dash without a mean."""
-    if pd.isna(mean):
-        return "--"
-    return f"{mean:.{digits}f}" if pd.isna(sd) else f"{mean:.{digits}f} ({sd:.{digits}f})"
+@dataclass(frozen=True)
+class Group:
+    """Rows below their title, and why there are none, or none of ours."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    reason: str = ""
 
 
-def row(*cells: str) -> str:
-    """Return a row of cells."""
-    return " & ".join(cells) + r" \\" + "\n"
+@dataclass(frozen=True)
+class Layout:
+    """Columns, of which the first so many name a row, and groups of rows.
+
+    `widths` has a column's width (cm) where its cells are paragraphs.
+    """
+
+    heads: Sequence[str]
+    groups: Sequence[Group]
+    names: int = 1
+    widths: Mapping[int, float] = field(default_factory=dict)
 
 
-def indented(name: str, *cells: str) -> str:
-    """Return a row of a group: its name, indented, and cells."""
-    return row(rf"\quad {escape(name)}", *cells)
-
-
-def paragraphs(*cells: str) -> str:
-    """Return a row of paragraphs of plain text, ragged, with breaks allowed inside long names and paths."""
-    broken = [re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", escape(cell)) for cell in cells]
-    return " & ".join(rf"\raggedright {cell}" for cell in broken) + " \\tabularnewline\n"
-
-
-def spanning(text: str, columns: int) -> str:
-    """Return a row of one cell across all columns."""
-    return rf"\multicolumn{{{columns}}}{{l}}{{{text}}} \\" + "\n"
-
-
-def group(title: str, columns: int, lines: Sequence[str] | str) -> str:
-    """Return rows below a line with their title; a text in their place is the reason why there are none."""
-    heading = rf"\textbf{{{escape(title)}}}"
-    if isinstance(lines, str):
-        return "\\midrule\n" + spanning(rf"{heading}, \emph{{{escape(lines)}}}", columns)
-    return "\\midrule\n" + spanning(heading, columns) + "".join(lines)
-
-
-def floats(
-    head: str,
-    groups: Sequence[str],
-    columns: str,
-    text: str,
-    label: str,
-    miniature: bool,
-    height: int = 1,
-    part: int = 0,
-) -> str:
-    """Return groups of rows below a head as a table* float in 8 pt, or as several where the rows are more than a page holds.
-
-    A float is shrunk to the line where it is wider; the caption's notes stand below it.
+@dataclass(frozen=True)
+class Block:
+    """Which rows and columns of a frame a table shows.
 
     Args:
-        groups: rows that stay together, as `group` gives them.
+        columns: headings by metric, or by value of the column `across`, or by column of the frame. Metrics, or their keys, have
+            headings of their own.
+        rows: headings of the columns that name a row, by column of the frame.
+        where: by column of the frame the values of the rows that are shown. Without a word on `rule` and `shares` these are the
+            printed reading.
+        across: the column of the frame whose values are the columns of the table.
+        limits: whether the columns low and high are shown as an interval.
+        widths: by column its width (cm), where its cells are paragraphs.
+    """
+
+    columns: Mapping[str, str] | Sequence[str | Metric]
+    rows: Mapping[str, str] = field(default_factory=lambda: {"model": "Model"})
+    where: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    across: str = "metric"
+    limits: bool = False
+    widths: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Return metrics by key, those of the block in place of others."""
+        return METRICS | {column.key: column for column in self.columns if isinstance(column, Metric)}
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """Return the headings of the columns of numbers."""
+        if isinstance(self.columns, Mapping):
+            return dict(self.columns)
+        keys = [column if isinstance(column, str) else column.key for column in self.columns]
+        return {key: self.metrics[key].title for key in keys}
+
+    def select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a frame that the block shows."""
+        printed = {"rule": [PRINTED_RULE, ""], "shares": [PRINTED_SHARES, ""]}
+        free = {*self.rows, self.across}
+        where = {column: values for column, values in printed.items() if column not in free} | dict(self.where)
+        if not set(self.heads) <= set(frame):
+            where[self.across] = list(self.heads)
+        known = [frame[column].isin(values) for column, values in where.items() if column in frame]
+        return frame[np.logical_and.reduce(known)] if known else frame
+
+
+def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "") -> Layout:
+    """Return a block of a frame: a group for each dataset or study, in order, and a row for each combination of the names.
+
+    Args:
+        frame: dataset and model, or study and cell, the columns of the block, and metric, mean, sd, low, high and `setup`, a text
+            beside the title of the data, as far as it has them.
+        file: of evidence: why a dataset lacks it stands beside its title.
+    """
+    shown = block.select(frame)
+    named = owners(shown)["name"]
+    groups = []
+    for name in evidence.expected:
+        part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
+        if len(part) or reason:
+            rows = _rows(part, block, evidence) if len(part) else []
+            groups.append(Group(title_of(evidence, name, part), rows, reason))
+    heads, widths = [*block.rows.values(), *block.heads.values()], {}
+    for place, column in enumerate([*block.rows, *block.heads]):
+        if column in block.widths:
+            widths[place] = block.widths[column]
+    return Layout(heads, groups, len(block.rows), widths)
+
+
+def reason_of(evidence: Evidence, name: str, file: str) -> str:
+    """Return why a dataset or study has no numbers: it was not run, or its evidence lacks a file; nothing if it has that."""
+    if not evidence.has(name):
+        return evidence.not_run(name)
+    return "" if evidence.path(name, file).exists() else f"not computed: its evidence has no {file}"
+
+
+def title_of(evidence: Evidence, name: str, part: pd.DataFrame) -> str:
+    """Return the title of the data of a group, and their setup if the rows have one."""
+    setup: list[str] = list(part["setup"].dropna().unique()) if "setup" in part else []
+    return ": ".join([evidence.title(name), *setup])
+
+
+def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[str]]:
+    """Return the rows of a group, ordered by the columns that name them; a name is not repeated below itself."""
+    if "model" in block.rows:
+        part = part.assign(model=titles(evidence, part))
+    ranks = [_ranks(part[column], list(VALUES.get(column, ()))) for column in reversed(list(block.rows))]
+    part = part.iloc[np.lexsort(ranks)]
+    rows: list[list[str]] = []
+    above: tuple[Any, ...] = ()
+    for names, own in part.groupby(list(block.rows), sort=False, dropna=False):
+        told = [_word(column, name) for column, name in zip(block.rows, names, strict=True)]
+        new = ["" if names[: n + 1] == above[: n + 1] else name for n, name in enumerate(told)]
+        above = names
+        entries = own.to_dict("records")
+        across = {entry.get(block.across): entry for entry in reversed(entries)}
+        rows.append([*new, *(_cell(entries[0], across, column, block) for column in block.heads)])
+    return rows
+
+
+def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:
+    """Return numbers, and otherwise the place of each value in the order of tables, or else of appearance."""
+    if pd.api.types.is_numeric_dtype(values):
+        return values.to_numpy()
+    order = [*known, *(value for value in values.unique() if value not in known)]
+    return values.map({value: place for place, value in enumerate(order)}).to_numpy()
+
+
+def _word(column: str, value: Any) -> str:
+    if column == "metric":
+        return METRICS[value].title
+    if pd.isna(value):
+        return ""
+    return VALUES.get(column, {}).get(value) or (value if isinstance(value, str) else f"{value:g}")
+
+
+def _cell(first: Mapping[Any, Any], across: Mapping[Any, Mapping[Any, Any]], column: str, block: Block) -> str:
+    """Return a cell of the rows with one name: a column of the first one, or the numbers of the one that is `across`."""
+    entry = first if column in first else across.get(column, {"mean": np.nan, "metric": column})
+    shown = column if column in first else "mean"
+    value = entry[shown]
+    if isinstance(value, str):
+        return value
+    around = entry if shown == "mean" else {}
+    sd, low, high = (around.get(name, np.nan) for name in ("sd", "low", "high"))
+    star = isinstance(entry.get("other"), str) and not block.limits and (low > 0 or high < 0)
+    limits = (low, high) if block.limits else ()
+    return f"{number(value, block.metrics[shown if shown in METRICS else entry['metric']], sd, *limits)}{'*' * star}"
+
+
+def number(mean: float, metric: Metric, sd: float = np.nan, low: float = np.nan, high: float = np.nan) -> str:
+    """Return `mean (sd) [low, high]` without the parts that are not known, with true minus signs; a dash without a mean."""
+    if pd.isna(mean):
+        return DASH
+    if 0 <= mean < metric.least:
+        return f"<{metric.least:g}"
+    texts = [f"{value:.{metric.digits}f}".replace("-", "−") for value in (mean, sd, low, high)]
+    spread = "" if pd.isna(sd) else f" ({texts[1]})"
+    return f"{texts[0]}{spread}" + ("" if pd.isna(low) else f" [{texts[2]}, {texts[3]}]")
+
+
+def to_markdown(layouts: Sequence[Layout], text: str) -> str:
+    """Return layouts as tables in Markdown, with their caption above and its notes below."""
+    caption, *notes = map(_plain, text.split("\n"))
+    return "\n\n".join([caption, *map(markdown, layouts), *notes]) + "\n"
+
+
+def markdown(layout: Layout) -> str:
+    """Return a layout as a table in Markdown, where the title of a group is a row."""
+    rows = []
+    for group in layout.groups:
+        title = ": ".join(filter(None, [f"**{_plain(group.title)}**", _plain(group.reason)]))
+        rows += [[title] + [""] * (len(layout.heads) - 1)] if group.title else []
+        rows += [[_plain(cell) for cell in row] for row in group.rows]
+    return table([_plain(head) for head in layout.heads], rows, len(layout.heads) - layout.names)
+
+
+def _plain(cell: str) -> str:
+    """Return a cell in Markdown."""
+    return f"`{cell}`" if COLOUR.fullmatch(cell) else re.sub(r"([|*])", r"\\\1", cell)
+
+
+def to_latex(layouts: Sequence[Layout], text: str, label: str, miniature: bool) -> str:
+    """Return layouts as table* floats in 8 pt, as many as their rows need; the caption's notes stand below the first.
+
+    Args:
         text: lines of the caption; the first is the caption itself, the others are notes.
-        height: of most rows, in lines: more than 1 where cells are paragraphs.
-        part: number of the first float; those after part 0 keep the number of the table and are marked as continued.
+        label: for references. Floats after the first keep the number of the table and are marked as continued.
+        miniature: whether the data are synthetic, which every float says.
     """
-    body = head + groups[0] if groups else head
-    rest = list(groups[1:])
-    while rest and (body + rest[0]).removeprefix(head).count(r"\\") * height <= ROWS_OF_A_PAGE:
-        body += rest.pop(0)
-    caption, *notes = map(escape, text.split("\n"))
-    heading = f"\\caption{{{caption}}}\n\\label{{{label}}}\n"
-    if part:
-        heading, notes = f"\\addtocounter{{table}}{{-1}}\n\\caption{{{caption.split('. ')[0]} (continued)}}\n", []
-    first = (
-        f"\\begin{{table*}}[tp]\n\\centering\n\\footnotesize\n\\setlength{{\\tabcolsep}}{{4pt}}\n"
-        f"\\setlength{{\\belowcaptionskip}}{{4pt}}\n{heading}"
-        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
-        f"\\begin{{tabular}}{{{columns}}}\n{_mark(columns, miniature)}\\toprule\n{body}\\bottomrule\n"
-        f"\\end{{tabular}}}}\n{_below(notes)}\\end{{table*}}\n"
+    caption, *notes = map(_escape, text.split("\n"))
+    pages = [(layout, groups) for layout in layouts for groups in _pages(layout)]
+    floats = []
+    for part, (layout, groups) in enumerate(pages):
+        heading = f"\\caption{{{caption}}}\n\\label{{{label}}}\n"
+        if part:
+            heading = f"\\addtocounter{{table}}{{-1}}\n\\caption{{{caption.split('. ')[0]} (continued)}}\n"
+        below = "" if part else _notes(notes)
+        floats.append(
+            f"\\begin{{table*}}[tp]\n\\centering\n\\footnotesize\n\\setlength{{\\tabcolsep}}{{4pt}}\n"
+            f"\\setlength{{\\belowcaptionskip}}{{4pt}}\n{heading}"
+            "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+            f"{_tabular(layout, groups, miniature)}}}\n{below}\\end{{table*}}\n"
+        )
+    return NEEDS + "\n".join(floats)
+
+
+def _pages(layout: Layout) -> list[list[Group]]:
+    """Return the groups of a layout page by page: none is broken."""
+    pages: list[list[Group]] = [[]]
+    lines = 0
+    for group in layout.groups:
+        height = 1 + sum(_height(row, layout.widths) for row in group.rows)
+        if pages[-1] and lines + height > LINES_OF_A_PAGE:
+            pages.append([])
+            lines = 0
+        pages[-1].append(group)
+        lines += height
+    return pages
+
+
+def _height(row: Sequence[str], widths: Mapping[int, float]) -> int:
+    """Return the lines of a row."""
+    return max([1, *(ceil(len(str(row[place])) / (LETTERS * width)) for place, width in widths.items())])
+
+
+def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
+    span = len(layout.heads)
+    kinds = ["l" if place < layout.names else "c" for place in range(span)]
+    columns = "".join(
+        f"p{{{layout.widths[place]}cm}}" if place in layout.widths else kind for place, kind in enumerate(kinds)
     )
-    if not rest:
-        return first
-    return first + "\n" + floats(head, rest, columns, text, label, miniature, height, part + 1)
+    body = rf"\multicolumn{{{span}}}{{c}}{{\textbf{{Miniature synthetic data}}}} \\" + "\n" if miniature else ""
+    body += f"\\toprule\n{_line(layout.heads, layout.widths)}"
+    for group in groups:
+        reason = rf", \emph{{{_escape(group.reason)}}}" if group.reason else ""
+        title = rf"\multicolumn{{{span}}}{{l}}{{\textbf{{{_escape(group.title)}}}{reason}}} \\" + "\n"
+        body += "\\midrule\n" + (title if group.title else "")
+        body += "".join(rf"\quad {_line(row, layout.widths)}" for row in group.rows)
+    return f"\\begin{{tabular}}{{{columns}}}\n{body}\\bottomrule\n\\end{{tabular}}"
 
 
-def long_table(head: str, body: str, columns: str, text: str, label: str, miniature: bool) -> str:
-    """Return a table in 8 pt that runs over pages, for documents of one column, with its head on top of each.
-
-    `columns` are paragraphs, no wider together than the line, and `text` is as of `floats`.
-    """
-    caption, *notes = map(escape, text.split("\n"))
-    return (
-        "{\\footnotesize\n\\setlength{\\tabcolsep}{4pt}\n\\setlength{\\LTcapwidth}{\\linewidth}\n"
-        f"\\begin{{longtable}}{{{columns}}}\n\\caption{{{caption}}}\\label{{{label}}}\\\\\n"
-        f"{_mark(columns, miniature)}\\toprule\n{head}\\midrule\n\\endfirsthead\n"
-        f"\\toprule\n{head}\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n{body}\\end{{longtable}}\n{_below(notes)}}}\n"
-    )
+def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
+    """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
+    cells = [
+        rf"\raggedright {_broken(_escape(cell))}" if place in widths else _escape(cell)
+        for place, cell in enumerate(row)
+    ]
+    return " & ".join(cells) + " \\tabularnewline\n"
 
 
-def _mark(columns: str, miniature: bool) -> str:
-    span = len(re.sub(r"p\{[^}]*\}", "p", columns))
-    return rf"\multicolumn{{{span}}}{{c}}{{\textbf{{Miniature synthetic data}}}} \\" + "\n" if miniature else ""
+def _escape(cell: str) -> str:
+    """Return a cell with LaTeX's special characters escaped; of a colour such as #1f77b4 a square in it."""
+    if COLOUR.fullmatch(cell):
+        return rf"\textcolor[HTML]{{{cell.lstrip('#').upper()}}}{{\rule{{0.8em}}{{0.8em}}}}"
+    return cell.translate(_SPECIAL)
 
 
-def _below(notes: Sequence[str]) -> str:
+def _broken(text: str) -> str:
+    return re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", text)
+
+
+def _notes(notes: Sequence[str]) -> str:
     """Return the notes of a caption as lines in 7 pt; nothing without notes."""
     lines = "\\par\n".join(notes)
     return (
         f"\\par\\smallskip\n\\noindent\\parbox{{\\linewidth}}{{\\scriptsize\\raggedright\n{lines}}}\n" if notes else ""
     )
-
-
-def result_rows(
-    evidence: Evidence, dataset: str, models: Sequence[str], metrics: Sequence[Metric]
-) -> list[dict[str, Any]]:
-    """Return the rows of `rows_by` for models of a dataset under the printed reading."""
-    shared = {"dataset": dataset, "data": evidence.data(dataset)}
-    measured = evidence.metrics(dataset).rename(columns={"cell": "model"})
-    return rows_by(measured, metrics, {"model": models}, shared)
-
-
-def rows_by(
-    measured: pd.DataFrame, metrics: Sequence[Metric], by: Mapping[str, Iterable[str]], shared: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return a row for each combination of the values of some columns, and each metric.
-
-    A row has the combination, what is `shared`, the metric's key and the `summary` of its values in the table's unit. Its n is 0
-    for what was not run. Beside the columns `by`, `measured` has seed, fold, metric and value.
-    """
-    scales: dict[Any, float] = {metric.key: metric.scale for metric in metrics}
-    columns = [*by, "metric"]
-    known = measured[measured["metric"].isin(scales)]
-    found = {key: summary(replicates(part) * scales[key[-1]]) for key, part in known.groupby(columns)}
-    nothing = summary(pd.Series(dtype=float))
-    keys = product(*by.values(), scales)
-    return [{**shared, **dict(zip(columns, key, strict=True)), **found.get(key, nothing)} for key in keys]
-
-
-def summary(values: pd.Series) -> dict[str, Any]:
-    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval."""
-    (mean, sd, n), around = spread(values), interval(values)
-    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high}
-
-
-def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> list[str]:
-    """Return `always`, and then the other models that have metrics on a dataset, in the order of tables."""
-    measured = in_order(evidence.frame(dataset, "metrics.csv")["cell"])
-    return [*always, *(model for model in measured if model not in always)]
-
-
-def lacking(evidence: Evidence, dataset: str, file: str) -> str:
-    """Return why a dataset has no rows: it was not run, or its evidence lacks a file."""
-    return f"not computed: its evidence has no {file}" if evidence.has(dataset) else evidence.not_run(dataset)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Columns of a table; the blocks of a table stand below each other.
-
-    Args:
-        metrics: the columns of numbers.
-        names: headings of the columns that name a row, by column of the frame.
-        shows: the datasets and studies that have rows; without any, all.
-        limits: whether the columns low and high are shown as an interval.
-    """
-
-    metrics: Sequence[Metric]
-    names: Mapping[str, str] = field(default_factory=lambda: {"model": "Model"})
-    shows: Collection[str] = ()
-    limits: bool = False
-
-
-def results(*blocks: Block, label: str) -> TexOf:
-    """Return `results_tex` with its declaration."""
-    return partial(results_tex, blocks=blocks, label=label)
-
-
-def results_tex(
-    frame: pd.DataFrame,
-    sources: Sources,
-    text: str,
-    blocks: Sequence[Block],
-    label: str,
-    title: Callable[[Evidence, str], str] = Evidence.title,
-    first: Sequence[str] = (),
-) -> str:
-    """Return a table of mean (sd): datasets as groups of rows, or the reason why one has none, and metrics as columns.
-
-    Args:
-        frame: dataset, the columns that blocks name, metric, mean and data, and as far as it has them sd, low, high and printed.
-            A row without a metric says in `data` why its dataset has no others.
-        label: for references in LaTeX.
-        title: gives the title of a dataset.
-        first: groups of rows above those of the first block, in place of a row with printed values in each group.
-
-    A block leaves out datasets that have no row for its first metric.
-    """
-    evidence = sources.evidence
-    tables: list[str] = []
-    said: set[str] = set()  # why a dataset has no rows, once
-    for block in blocks:
-        heads = [*block.names.values(), *(metric.title for metric in block.metrics)]
-        groups = [] if tables else [*first]
-        for dataset in block.shows or evidence.expected:
-            rows = frame[frame["dataset"] == dataset]
-            part = rows[rows["metric"].isin([metric.key for metric in block.metrics])]
-            missing = not evidence.has(dataset) or rows["metric"].isna().all()
-            if (missing and dataset in said) or (not missing and block.metrics[0].key not in set(part["metric"])):
-                continue
-            printed = [] if first else _printed_line(part, evidence, dataset, block.metrics)
-            lines: list[str] | str = [*printed, *_lines(part, evidence, dataset, block)]
-            if missing:
-                said.add(dataset)
-                reason = evidence.not_run(dataset) if rows.empty else str(rows["data"].iloc[0])
-                across = rf"\multicolumn{{{len(heads) - 1}}}{{l}}{{\emph{{{escape(reason)}}}}}"
-                lines = [*printed, indented("This work", across)] if printed else reason
-            groups.append(group(title(evidence, dataset), len(heads), lines))
-        columns = "l" * len(block.names) + "c" * len(block.metrics)
-        if groups:
-            tables.append(floats(row(*heads), groups, columns, text, label, evidence.miniature, part=len(tables)))
-    return "\n".join(tables)
-
-
-def _printed_line(part: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> list[str]:
-    """Return the row with the paper's values, if it has any; it names the data where ours are others."""
-    if "printed" not in part or part["printed"].isna().all():
-        return []
-    intended = evidence.expected[dataset]["title"]
-    paper = "Paper" if evidence.title(dataset) == intended else f"Paper, on {intended}"
-    return [indented(paper, *cells(part[part["model"] == CLAI[0]], metrics, "printed", None))]
-
-
-def _lines(part: pd.DataFrame, evidence: Evidence, dataset: str, block: Block) -> list[str]:
-    """Return the rows of a dataset, one for each combination of the block's names; a name is not repeated below itself."""
-    lines: list[str] = []
-    above: tuple[Any, ...] = ()
-    for names, own in part.groupby(list(block.names), sort=False):
-        shown = ["" if names[: n + 1] == above[: n + 1] else str(name) for n, name in enumerate(names)]
-        above = names
-        if "model" in block.names and (model := shown[place := list(block.names).index("model")]):
-            shown[place] = "Difference" if DIFFERENCE in model else evidence.model_title(dataset, model)
-        lines.append(indented(shown[0], *map(escape, shown[1:]), *cells(own, block.metrics, limits=block.limits)))
-    return lines
-
-
-def cells(
-    rows: pd.DataFrame, metrics: Sequence[Metric], mean: str = "mean", sd: str | None = "sd", limits: bool = False
-) -> list[str]:
-    """Return one model's numbers as cells, one a metric: `mean (sd) [low, high]`, without the parts that it lacks.
-
-    A star marks a difference of two models whose interval excludes 0. `rows` has a row for each metric; `mean` and `sd` name the
-    columns to show.
-    """
-    entries, texts = {entry["metric"]: entry for entry in rows.to_dict("records")}, []
-    for metric in metrics:
-        values = entries.get(metric.key, {mean: np.nan})
-        text = number(values[mean], values.get(str(sd), np.nan), metric.digits)
-        if limits and pd.notna(values[mean]) and pd.notna(values["low"]):
-            text += f" [{values['low']:.{metric.digits}f}, {values['high']:.{metric.digits}f}]"
-        if DIFFERENCE in str(values.get("model")) and (values["low"] > 0 or values["high"] < 0):
-            text += "$^*$"
-        texts.append(text)
-    return texts

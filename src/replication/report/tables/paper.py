@@ -1,5 +1,6 @@
-"""Tables 1 to 3 of the paper, and the table of a dataset of the user's own: what 1 and 3 show, in per cent."""
+"""Tables 1 to 3 of the paper, and the README's extract of them."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -7,115 +8,126 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence
+from replication.metrics.intervals import Interval, gap, interval, minus_printed
+from replication.report.evidence import Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.printed_values import printed_value
-from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
-from replication.report.tables import layout
-from replication.report.tables.layout import Block, Sources
-from replication.runs.models import CLAI
+from replication.report.tables.layout import Block, Group, Layout, Sources, markdown, pivot
+from replication.runs.registry import CLAI, TABLES, WHOLE_COHORTS
+
+KEYS = ["name", "cell", "metric"]
+RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
+GAP_HEAD = {"model": "Difference [95 % interval]"}
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
-    Metric("f1", "F1-score", percent=True),
+    Metric("f1", "F1-score", percent=True, digits=2),
     *chosen("roc_auc ece ece_scaled log_loss_scaled"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
 """The models that have a row for every dataset, run or not; others have one where they were run."""
-
 PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
 """Models whose difference, the first minus the second, claims rest on."""
 PAIR_METRICS = chosen("accuracy roc_auc ece ece_scaled")
-GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in PAIR_METRICS]
+PRINTED_METRICS = ("accuracy", "roc_auc")
+"""The metrics whose difference from the printed value is shown."""
 
 TABLE3_METRICS = chosen(
     "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated", f1_validation="F1, validation"
 )
 MIXTURE = "student-t-mixture"
-TABLE3_MODELS = [*CLAI, MIXTURE]
 SEPSIS_PAIRS = [("clai-m", "clai-c"), ("clai-m", MIXTURE), ("clai-c", MIXTURE)]
-SEPSIS_GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in TABLE3_METRICS]
+
+README_MODELS = [*CLAI, MIXTURE, "cross-entropy", "gradient-boosting"]
+"""The models that they show: the paper's, and what else one would use."""
+
+
+def results(evidence: Evidence, metrics: Sequence[Metric], always: Mapping[str, Iterable[str]]) -> pd.DataFrame:
+    """Return the `summary` of each model and metric under the printed reading, in the units of tables.
+
+    always: by name the models that have rows, with n = 0 where they were not run.
+    """
+    values = evidence.table("metrics.csv")
+    found = summary(in_units(values[printed_reading(values)], metrics), KEYS)
+    asked = [(name, model, metric.key) for name in always for model, metric in product(always[name], metrics)]
+    keys = pd.concat([found[KEYS], pd.DataFrame(asked, columns=KEYS)]).drop_duplicates()
+    return keys.merge(found, "left", KEYS).fillna({"n": 0}).astype({"n": int})
+
+
+def with_data(evidence: Evidence, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of outputs with the title of the data that were used, or why there are none, as `data`."""
+    names = {name: evidence.title(name) if evidence.has(name) else evidence.not_run(name) for name in evidence.expected}
+    return identified(evidence, rows.assign(data=rows["name"].map(names)))
 
 
 def table1_frame(sources: Sources) -> pd.DataFrame:
     """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models.
 
-    Rows without a model have the difference of two, or from the printed value, as `pair`, with the 95 % interval over seeds and
-    test samples; that of a printed value counts its own sampling as well.
+    Limits are those of 95 % intervals over seeds and test samples, or over seeds. Rows with `other` have the difference of two
+    models, or from the value that is `printed`, whose interval counts its own sampling as well.
     """
-    evidence = sources.evidence
-    rows: list[dict[str, Any]] = []
-    for dataset in evidence.expected:
-        models = layout.models_of(evidence, dataset, TABLE1_MODELS)
-        results_of = _over_samples(evidence, dataset, layout.result_rows(evidence, dataset, models, TABLE1_METRICS))
-        rows += with_printed(results_of, sources)
-        rows += majority_rows(evidence, dataset)
-        rows += _gap_rows(sources, dataset)
-    return pd.DataFrame(rows, columns=[*layout.RESULT_COLUMNS, "pair", "low", "high"])
+    evidence, printed = sources.evidence, sources.printed("table1").rename(columns={"row": "name", "value": "printed"})
+    rows = results(evidence, TABLE1_METRICS, dict.fromkeys(evidence.expected, TABLE1_MODELS)).set_index(KEYS)
+    compared = in_units(evidence.table("comparisons.csv"), TABLE1_METRICS, ["value", "low", "high"])
+    compared = compared.dropna(subset="low").rename(columns={"value": "mean", "seeds": "n"})
+    alone = compared[compared["other"].isna()]
+    rows.update(alone.set_index(KEYS)[["low", "high"]])
+    rows = rows.reset_index().merge(printed[["name", "metric", "printed"]], "left")
+    rows["printed"] = rows["printed"].where(rows["cell"].isin(CLAI))
+    gaps = compared[
+        pd.MultiIndex.from_frame(compared[["cell", "other"]]).isin(PAIRS)
+        & compared["metric"].isin([metric.key for metric in PAIR_METRICS])
+    ]
+    others = [*majority(evidence), *from_printed(evidence, alone.merge(printed, on=["name", "metric"]))]
+    columns = [*KEYS, "other", "mean", "n", "low", "high"]
+    whole = pd.concat([rows, gaps[columns], pd.DataFrame(others)])
+    return with_data(evidence, whole).reindex(columns=RESULT_COLUMNS)
 
 
-def _over_samples(evidence: Evidence, dataset: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with intervals over seeds and test samples where there are such, as claims have them."""
-    comparisons = evidence.frame(dataset, "comparisons.csv")
-    scales = {metric.key: metric.scale for metric in TABLE1_METRICS}
-    for row in rows:
-        if around := over_samples(comparisons, row["metric"], row["model"]):
-            row |= {"low": scales[row["metric"]] * around.low, "high": scales[row["metric"]] * around.high}
-    return rows
+def from_printed(evidence: Evidence, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the differences of CLaI's models from the values that the paper prints, with 95 % intervals, in per cent."""
+    for row in rows[rows["cell"].isin(CLAI) & rows["metric"].isin(PRINTED_METRICS)].to_dict("records"):
+        mean, low, high = (row[name] / 100 for name in ("mean", "low", "high"))
+        samples = sum(evidence.description(row["name"])["splits"]["test"]["counts"])
+        around = minus_printed(Interval(mean, low, high, int(row["n"])), row["printed"] / 100, samples)
+        limits = {name: 100 * getattr(around, name) for name in ("mean", "low", "high")}
+        yield {**{key: row[key] for key in (*KEYS, "n")}, "other": "printed", **limits}
 
 
-def _gap_rows(sources: Sources, dataset: str) -> list[dict[str, Any]]:
-    """Return rows of the differences of `PAIRS`, and of CLaI's models from the paper's values where it prints one."""
-    evidence, rows = sources.evidence, []
-    comparisons = evidence.frame(dataset, "comparisons.csv")
-    for pair, metric in product(PAIRS, PAIR_METRICS):
-        if around := over_samples(comparisons, metric.key, *pair):
-            rows.append(_gap_row(evidence, dataset, pair, metric, around))
-    for model, metric in product(CLAI, PAIR_METRICS):
-        value = printed_value(sources.printed_values, "table1", dataset, metric.key)[0] / metric.scale
-        around = over_samples(comparisons, metric.key, model)
-        if around and metric.percent and not np.isnan(value):
-            samples = sum(evidence.description(dataset)["splits"]["test"]["counts"])
-            difference = minus_printed(around, value, samples)
-            rows.append(_gap_row(evidence, dataset, (model, "printed"), metric, difference))
-    return rows
+def majority(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """Yield accuracy and recall of always naming the class most frequent in training; they differ for two classes alone."""
+    for name in evidence.at_hand():
+        splits = evidence.description(name)["splits"]
+        train, test = (splits[split]["counts"] for split in ("train", "test"))
+        answer = train.index(max(train))
+        accuracy = 100 * test[answer] / sum(test)
+        recall = accuracy if len(test) > 2 else 100 * answer  # of the positive class
+        for metric, mean in (("accuracy", accuracy), ("recall", recall)):
+            yield {"name": name, "cell": MAJORITY, "metric": metric, "mean": mean, "n": 1}
 
 
-def _gap_row(
-    evidence: Evidence, dataset: str, pair: tuple[str, str], metric: Metric, around: Interval
-) -> dict[str, Any]:
-    """Return the row of a difference, in the table's unit, of the first of a pair minus the second."""
-    limits = {name: metric.scale * getattr(around, name) for name in ("mean", "low", "high")}
-    named = {"dataset": dataset, "pair": " minus ".join(map(model_title, pair)), "data": evidence.data(dataset)}
-    return {**named, "metric": f"gap_{metric.key}", **limits, "n": around.n}
+def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+    """Return the measured rows, and above them rows of the paper's values: one a dataset where they name no model."""
+    paper = frame.dropna(subset="printed")
+    if "printed_sd" in frame:
+        paper = paper.assign(model="Paper: " + paper["model"].map(model_title), sd=paper["printed_sd"])
+    else:
+        paper = paper[paper["model"] == CLAI[0]].assign(model="Paper", sd=np.nan)
+    # Where our data are others than the paper's, its row names them.
+    named = {name: (evidence.title(name), entry["title"]) for name, entry in evidence.expected.items()}
+    others = {name: f", on {theirs}" for name, (ours, theirs) in named.items() if ours != theirs}
+    model = paper["model"] + paper["dataset"].map(others).fillna("")
+    return pd.concat([paper.assign(model=model, mean=paper["printed"], n=np.nan), frame.dropna(subset="mean")])
 
 
-def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str, Any]]:
-    """Return rows, those of CLaI's models with the paper's values in table 1."""
-    for row in rows:
-        if row["model"] in CLAI:
-            row["printed"] = printed_value(sources.printed_values, "table1", row["dataset"], row["metric"])[0]
-    return rows
-
-
-def majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
-    """Return accuracy and recall of always naming the class most frequent in training; they differ for two classes alone."""
-    if not evidence.has(dataset):
-        return []
-    splits = evidence.description(dataset)["splits"]
-    train, test = (splits[name]["counts"] for name in ("train", "test"))
-    named = train.index(max(train))
-    accuracy = 100 * test[named] / sum(test)
-    recall = accuracy if len(test) > 2 else 100 * named  # of the positive class
-    shared = {"dataset": dataset, "model": MAJORITY, "n": 1, "data": evidence.data(dataset)}
-    return [shared | {"metric": "accuracy", "mean": accuracy}, shared | {"metric": "recall", "mean": recall}]
-
-
-table1_tex = layout.results(
-    Block(TABLE1_METRICS),
-    Block(GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True),
-    label="tab:results",
-)
+def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
+    """Return table 1 or 3: the paper's values above ours by dataset, and differences below."""
+    evidence, shown = sources.evidence, with_printed(frame, sources.evidence)
+    metrics, compared = (TABLE3_METRICS, TABLE3_METRICS) if "printed_sd" in frame else (TABLE1_METRICS, PAIR_METRICS)
+    rows, gaps = shown[shown["other"].isna()], shown[shown["other"].notna()]
+    return [
+        pivot(rows, Block(metrics), evidence, "metrics.csv"),
+        pivot(gaps, Block(compared, GAP_HEAD, limits=True), evidence),
+    ]
 
 
 def table2_frame(sources: Sources) -> pd.DataFrame:
@@ -128,82 +140,62 @@ def table2_frame(sources: Sources) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table 2, a block of columns for each dataset."""
+def table2_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
+    """Return table 2: a row for each index with its colour, a column for each dataset."""
+    labels = frame.pivot_table("label", ["index", "colour"], "dataset", aggfunc="first", fill_value="").reset_index()
     datasets = list(frame["dataset"].unique())
-    titles = [layout.escape(sources.settings["datasets"][key]["title"]) for key in datasets]
-    heads = [rf"\multicolumn{{3}}{{c}}{{{title}}}" for title in titles]
-    trims = ["r", *["lr"] * (len(heads) - 2), "l"]
-    rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
-    head = layout.row(*heads) + rules + "\n" + layout.row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
-    swatches = r"\textcolor[HTML]{" + frame["colour"].str.lstrip("#").str.upper() + r"}{\rule{0.8em}{0.8em}}"
-    shown = frame.assign(number=frame["index"].astype(str), label=frame["label"].map(layout.escape), colour=swatches)
-    wide = shown.pivot_table(index="index", columns="dataset", aggfunc="first", fill_value="")
-    order = [(column, key) for key in datasets for column in ("number", "label", "colour")]
-    body = "".join(layout.row(*cells) for cells in wide[order].itertuples(index=False))
-    return layout.floats(head, [body], "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
+    rows = [[str(own["index"]), own["colour"], *own[datasets]] for _, own in labels.iterrows()]
+    titles = [str(sources.settings["datasets"][key]["title"]) for key in datasets]
+    return [Layout(["Index", "Colour", *titles], [Group("", rows)], len(datasets) + 2)]
 
 
 def table3_frame(sources: Sources) -> pd.DataFrame:
     """Return results by cohort or study, model and metric; `printed_sd` is the spread that the paper prints.
 
-    Rows without a model have the difference of two as `pair`, with its 95 % interval over folds: those of a study, and of the
-    mixture on the study's cohort.
+    Rows with `other` have the difference of two models, with its 95 % interval over folds: those of a study, and of the mixture
+    on the study's cohort.
     """
     evidence = sources.evidence
-    rows: list[dict[str, Any]] = []
-    for dataset in evidence.expected:
-        study = "cells" in evidence.expected[dataset]
-        always = list(evidence.cells(dataset).values()) if study else TABLE3_MODELS
-        of_models = layout.result_rows(evidence, dataset, layout.models_of(evidence, dataset, always), TABLE3_METRICS)
-        # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
-        for entry in [] if study or "substitute_for" in evidence.expected[dataset] else of_models:
-            printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
-            entry["printed"], entry["printed_sd"] = printed
-        rows += [*of_models, *(_sepsis_gap_rows(evidence, dataset) if study and evidence.has(dataset) else [])]
-    return pd.DataFrame(rows, columns=[*layout.RESULT_COLUMNS, "printed_sd", "pair", "low", "high"])
+    studies = [name for name in evidence.expected if "cells" in evidence.expected[name]]
+    always = {
+        name: evidence.cells(name).values() if name in studies else [*CLAI, MIXTURE] for name in evidence.expected
+    }
+    gaps = [row for study in filter(evidence.has, studies) for row in _sepsis_gaps(evidence, study)]
+    rows = with_data(evidence, pd.concat([results(evidence, TABLE3_METRICS, always), pd.DataFrame(gaps)]))
+    # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
+    printed = sources.printed("table3").rename(columns={"row": "model", "value": "printed", "spread": "printed_sd"})
+    rows = rows.merge(printed[["model", "metric", "printed", "printed_sd"]], "left")
+    compared = rows["dataset"].map(evidence.is_substitute) | rows["study"].notna()
+    columns = ["printed", "printed_sd"]
+    rows[columns] = rows[columns].mask(compared)
+    return rows.reindex(columns=["dataset", "study", "cell", *RESULT_COLUMNS[1:], "printed_sd"])
 
 
-def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
-    ours = evidence.metrics(study).replace({"cell": {cell: model for model, cell in evidence.cells(study).items()}})
+def _sepsis_gaps(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
+    cells = evidence.cells(study)
+    ours = evidence.metrics(study).replace({"cell": {cell: model for model, cell in cells.items()}})
     others = evidence.metrics(evidence.dataset_of(study)).query("cell not in @CLAI")
     measured = pd.concat([ours, others])
-    return [
-        _gap_row(evidence, study, pair, metric, interval(gap(measured, metric.key, *pair)))
-        for pair, metric in product(SEPSIS_PAIRS, TABLE3_METRICS)
-    ]
+    for (model, other), metric in product(SEPSIS_PAIRS, TABLE3_METRICS):
+        around = interval(gap(measured, metric.key, model, other))
+        limits = {name: getattr(around, name) for name in ("mean", "low", "high", "n")}
+        yield {"name": study, "cell": cells[model], "other": other, "metric": metric.key, **limits}
 
 
-def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table 3: the printed values first, then a group of rows for each cohort."""
-    printed = frame[frame["printed"].notna()].groupby("model", sort=False)
-    lines = [
-        layout.indented(model_title(str(model)), *layout.cells(part, TABLE3_METRICS, "printed", "printed_sd"))
-        for model, part in printed
-    ]
-    gaps = Block(SEPSIS_GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True)
-    return layout.results_tex(
-        frame, sources, text, [Block(TABLE3_METRICS), gaps], "tab:detection_UQ_experiments",
-        title=lambda evidence, dataset: f"{evidence.title(dataset)}, this work",
-        first=[layout.group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
-    )  # fmt: skip
+def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
+    """Return two narrow Markdown tables of some rows and columns of tables 1 and 3, with n seeds or folds."""
+    tables = []
+    for make_frame, datasets, keys in README_TABLES:
+        part = replace(evidence, expected={key: evidence.expected[key] for key in datasets})
+        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), {}))
+        own = frame[frame["other"].isna() & frame["model"].isin(README_MODELS)]
+        titles = {metric.key: f"{metric.title}{' (%)' * metric.percent}" for metric in chosen(keys)}
+        tables.append(markdown(pivot(with_printed(own, part), Block({**titles, "n": "n"}), part, "metrics.csv")))
+    return "\n\n".join(tables)
 
 
-BINARY_METRICS = [
-    replace(metric, percent=metric.key != "ece") for metric in chosen("auroc auprc f1 ece prevalence", f1="F1-score")
-]
-
-
-def accuracy_frame(sources: Sources) -> pd.DataFrame:
-    """Return the metrics of table 1 of samples, and those of table 3 of two classes, by model."""
-    evidence = sources.evidence
-    rows: list[dict[str, Any]] = []
-    for dataset in evidence.at_hand():
-        measured = set(evidence.frame(dataset, "metrics.csv")["metric"])
-        metrics = {metric.key: metric for metric in [*TABLE1_METRICS, *BINARY_METRICS] if metric.key in measured}
-        rows += layout.result_rows(evidence, dataset, layout.models_of(evidence, dataset), list(metrics.values()))
-        rows += majority_rows(evidence, dataset) if "accuracy" in measured else []
-    return pd.DataFrame(rows, columns=[column for column in layout.RESULT_COLUMNS if column != "printed"])
-
-
-accuracy_tex = layout.results(Block(TABLE1_METRICS), Block(BINARY_METRICS), label="tab:accuracy")
+README_TABLES = (
+    (table1_frame, TABLES["table1"]["names"], "accuracy roc_auc"),
+    (table3_frame, WHOLE_COHORTS, "auroc auprc"),
+)
+"""The frame behind each of the README's tables, their datasets and metrics."""

@@ -1,47 +1,359 @@
-"""All tables by name: evidence -> tidy frame -> LaTeX."""
+"""All tables by name: evidence -> tidy frame -> layouts -> LaTeX and Markdown.
 
+Tables 1 to 3 are functions of `tables.paper`. outputs.yaml declares the others: which frame, one of `FRAMES`, and which of its
+rows and columns stand in which block.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from replication.report.captions import caption
-from replication.report.tables import complexity, paper, setup, supplement
-from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf
+from replication.metrics.intervals import holm, minus, over_samples
+from replication.report.evidence import (
+    Evidence,
+    identified,
+    in_units,
+    owners,
+    printed_reading,
+    run_cell,
+    runs_behind,
+    summary,
+)
+from replication.report.labels import METRICS
+from replication.report.tables import paper
+from replication.report.tables.layout import Block, Layout, Sources, pivot, reason_of, to_latex, to_markdown
+from replication.report.texts import caption
+from replication.runs.registry import CLAI, PREFIX
+from replication.runs.settings import chosen_trial, standard_error
 
-TABLES: dict[str, tuple[FrameOf, TexOf]] = {
-    "table1": (paper.table1_frame, paper.table1_tex),
-    "table2": (paper.table2_frame, paper.table2_tex),
-    "table3": (paper.table3_frame, paper.table3_tex),
-    "supplement/tableS1": (supplement.studies_frame, supplement.studies_tex),
-    "supplement/tableS2": (supplement.comparisons_frame, supplement.comparisons_tex),
-    "supplement/tableS3": (setup.trials_frame, setup.trials_tex),
-    "supplement/tableS4": (supplement.further_frame, supplement.further_tex),
-    "supplement/tableS5": (supplement.sepsis_frame, supplement.sepsis_tex),
-    "supplement/tableS6": (supplement.rules_frame, supplement.rules_tex),
-    "supplement/tableS7": (setup.datasets_frame, setup.datasets_tex),
-    "supplement/tableS8": (complexity.measured_frame, complexity.measured_tex),
-    "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
+Blocks = Sequence[Block]
+Frame = Callable[[Sources, Blocks], pd.DataFrame]
+
+PAPER: dict[str, tuple[Callable[[Sources], pd.DataFrame], Callable[[pd.DataFrame, Sources], list[Layout]], str]] = {
+    "table1": (paper.table1_frame, paper.results_layouts, "tab:results"),
+    "table2": (paper.table2_frame, paper.table2_layouts, "tab:class_mappings"),
+    "table3": (paper.table3_frame, paper.results_layouts, "tab:detection_UQ_experiments"),
 }
+"""The tables laid out by hand, with the label that the paper gives them."""
+
+ENDS = ["alignment", "centred_alignment", "validation_accuracy"]
+"""Columns of the history of training whose last value is a metric of its end."""
+STATED = {
+    "images": ("Samples", "images"),
+    "recordings": ("Recordings", "recordings"),
+    "classes": ("Classes", "classes"),
+    "share for training": ("Split", "% for training"),
+    "training images": ("Split train", "training images"),
+    "test images": ("Split test", "test images"),
+}
+"""By figure that the paper states, the quantity that it stands beside, and its words."""
+UNITS = {"images": "images", "signals": "epochs", "features": "rows", "recordings": "hours"}
+"""What samples of a kind of data are."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A rendered table: its tidy frame, LaTeX source, full caption and the records of the runs behind it."""
+    """A rendered table: its tidy frame, LaTeX and Markdown, full caption and the records of the runs behind it."""
 
     frame: pd.DataFrame
     tex: str
+    md: str
     caption: str
     runs: list[dict[str, Any]]
 
 
-def render(name: str, sources: Sources, fixed_caption: str) -> Table:
-    """Return one of `TABLES`, with its caption and the records of the runs that its numbers rest on."""
-    make_frame, make_tex = TABLES[name]
-    frame = make_frame(sources)
-    evidence = sources.evidence
-    runs = evidence.runs_behind(frame) if "model" in frame else []
-    if "seed" in frame:  # a table of single runs
-        runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
+def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_caption: str) -> Table:
+    """Return a table, with its caption and the records of the runs that its numbers rest on.
+
+    declared: its entry in outputs.yaml.
+    """
+    evidence, file, label = sources.evidence, next(iter(declared["files"]), ""), f"tab:{name.rpartition('/')[2]}"
+    if name in PAPER:
+        make_frame, lay_out, label = PAPER[name]
+        frame = make_frame(sources)
+        layouts = lay_out(frame, sources)
+    else:
+        blocks = [Block(**block) for block in declared["blocks"]]
+        frame = FRAMES[declared["frame"]](sources, blocks)
+        layouts = [pivot(frame, block, evidence, "" if part else file) for part, block in enumerate(blocks)]
+        frame = pd.concat([frame, _missing(evidence, frame, file)], ignore_index=True)
+    runs = runs_behind(evidence, frame) if "model" in frame else []
+    frame = frame if name in PAPER else frame.dropna(axis="columns", how="all")
     text = caption(fixed_caption, evidence, runs)
-    return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
+    shown = [layout for layout in layouts if layout.groups]
+    return Table(frame, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
+
+
+def _missing(evidence: Evidence, frame: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Return a row for each dataset or study that has none, with the reason as `data`."""
+    reasons = {name: reason_of(evidence, name, file) for name in evidence.expected if file}
+    rows = [
+        (name, None, reason) for name, reason in reasons.items() if reason and name not in set(owners(frame)["name"])
+    ]
+    return identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
+
+
+def averaged(evidence: Evidence, values: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
+    """Return the `summary` of what blocks show, in the units of tables, with the title of its data.
+
+    values: seed, fold, metric, value and what else tells numbers apart.
+    """
+    known = in_units(values, METRICS.values())
+    shown = known[known.index.isin(np.concatenate([block.select(known).index for block in blocks]))]
+    found = summary(shown, list(known.columns.difference(["seed", "fold", "value"], sort=False)))
+    return found.assign(data=[evidence.title(name) for name in owners(found)["name"]])
+
+
+def metrics(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return the metrics of test samples, or of what a study measures, by model or cell, decision rule and shares."""
+    evidence = sources.evidence
+    return averaged(evidence, identified(evidence, evidence.table("metrics.csv")), blocks)
+
+
+def own(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return `metrics`, and where there are accuracies those of always naming the class most frequent in training."""
+    frame = metrics(sources, blocks)
+    if not (frame["metric"] == "accuracy").any():
+        return frame
+    constant = pd.DataFrame(paper.majority(sources.evidence)).assign(rule="", shares="")
+    return pd.concat([frame, paper.with_data(sources.evidence, constant)], ignore_index=True)
+
+
+def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return `metrics`, and how training ended: its rule is empty. `setup` is width, epochs and threads.
+
+    training_minutes are wall time of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
+    """
+    evidence = sources.evidence
+    values = pd.concat([evidence.table("metrics.csv"), ends_of_training(evidence)], ignore_index=True)
+    frame = averaged(evidence, identified(evidence, values), blocks)
+    return frame.assign(setup=owners(frame)["name"].map({name: _setup(evidence, name) for name in evidence.at_hand()}))
+
+
+def ends_of_training(evidence: Evidence) -> pd.DataFrame:
+    """Return metrics of the last epoch and of the best one, and minutes, as rows of `metrics.csv`."""
+    history = evidence.table("history.csv").sort_values("epoch", kind="stable")
+    by_run = history.groupby(["name", "cell", "seed"])
+    last = by_run.last().reindex(columns=["loss", "floor", "seconds", "operations", *ENDS])
+    ends = last[ENDS].assign(
+        above_floor=last["loss"] - last["floor"], best_validation=by_run["validation_accuracy"].max(),
+        operations=last["operations"] / 1e12, training_minutes=last["seconds"] / 60,
+    )  # fmt: skip
+    rows = ends.reset_index().melt(["name", "cell", "seed"], var_name="metric")
+    records = [(name, run) for name in evidence.at_hand() for run in evidence.runs(name)]
+    minutes = [(name, run_cell(run), run["seed"], "cpu_minutes", run["cpu_seconds"] / 60) for name, run in records]
+    return pd.concat([rows, pd.DataFrame(minutes, columns=list(rows))]).assign(rule="", shares="", fold=np.nan)
+
+
+def _setup(evidence: Evidence, study: str) -> str:
+    """Return the widths of the encoders of a study, its epochs and its threads."""
+    runs, history = evidence.runs(study), evidence.frame(study, "history.csv")
+    last = history.groupby("cell")["epoch"].max().astype(int)
+    widths, epochs, threads = (
+        " or ".join(map(str, sorted(set(values))))
+        for values in ((run["settings"]["encoder"]["width"] for run in runs), last, (run["threads"] for run in runs))
+    )
+    return f"width {widths}, {epochs} epochs, {threads} thread(s)"
+
+
+def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return metrics with the validation accuracy after the last epoch, what it exceeds the test accuracy by (`shift`), and what
+    others report, whose `data` is the source.
+    """
+    evidence = sources.evidence
+    values = pd.concat([evidence.table("metrics.csv"), ends_of_training(evidence)], ignore_index=True)
+    main = values[printed_reading(values)]
+    validation, test = (main[main["metric"] == name] for name in ("validation_accuracy", "accuracy"))
+    shift = minus(validation, test, ["name", "cell", "seed"]).assign(metric="shift")
+    values = identified(evidence, pd.concat([values, shift[list(values)]], ignore_index=True))
+    reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
+    theirs = (
+        reported.rename(columns={"value": "mean", "source": "data"})
+        .assign(n=0, rule="", shares="")
+        .drop(columns="unit")
+    )
+    return pd.concat([averaged(evidence, values, blocks), theirs], ignore_index=True)
+
+
+def sepsis(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return `metrics` with limits of 95 % intervals by patient, where there are any."""
+    evidence = sources.evidence
+    drawn = evidence.table("intervals.csv")
+    limits = identified(evidence, drawn[drawn["other"].isna()])[["dataset", "model", "metric", "low", "high"]]
+    return metrics(sources, blocks).drop(columns=["low", "high"]).merge(limits, "left", ["dataset", "model", "metric"])
+
+
+def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return the metrics of both kernels by decision rule and class shares, of hours with their paired difference."""
+    evidence = sources.evidence
+    values = identified(evidence, evidence.table("metrics.csv"))
+    values = values[values["model"].isin(CLAI)]
+    # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
+    values = values[(values["shares"] != "equal") | values["rule"].isin(["printed", "parzen"])]
+    hourly = values.loc[values["metric"] == "auroc", "dataset"].unique()
+    own, other = (values[(values["model"] == model) & values["dataset"].isin(hourly)] for model in CLAI)
+    gaps = minus(own, other, ["dataset", "study", "seed", "fold", "shares", "rule", "metric"]).assign(other=CLAI[1])
+    return averaged(evidence, pd.concat([values, gaps[[*values, "other"]]], ignore_index=True), blocks)
+
+
+def comparisons(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return the differences of `paper.PAIRS`, model minus other; `p_holm` is p, adjusted for all of the table."""
+    evidence = sources.evidence
+    compared = identified(
+        evidence, in_units(evidence.table("comparisons.csv"), METRICS.values(), ["value", "low", "high"])
+    )
+    pairs = pd.MultiIndex.from_frame(compared[["model", "other"]]).isin(paper.PAIRS)
+    frame = blocks[0].select(compared[pairs].rename(columns={"value": "mean"}).assign(p_holm=np.nan))
+    return frame.assign(
+        p_holm=holm(frame["p"].to_numpy(dtype=np.float64)),
+        data=[evidence.title(name) for name in frame["dataset"]],
+    ).drop(columns=["study", "cell", "draws"])
+
+
+def benchmark(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return seconds and peak memory of each schedule (`variant`) and size over repetitions; `setup` is device and threads."""
+    evidence = sources.evidence
+    values = evidence.table("benchmark.csv").rename(columns={"repetition": "seed", "quantity": "metric"})
+    values = values.assign(cell="measurements", fold=np.nan)
+    machines = {
+        name: "; ".join(f"{run['device']}, {run['threads']} thread(s)" for run in evidence.runs(name))
+        for name in evidence.at_hand()
+    }
+    frame = averaged(evidence, identified(evidence, values), blocks)
+    return frame.assign(setup=frame["dataset"].map(machines))
+
+
+def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return a row a trial, `scored_on` validation samples, and a row a model with the test score of its chosen settings.
+
+    Settings are those that differ among the trials of a model, and `error` is the standard error of their means over seeds. The
+    chosen trial has the number of `trials` and the `cpu_minutes` of all of them. A model whose runs have other settings than its
+    chosen trial has no test score.
+    """
+    evidence = sources.evidence
+    parts = [pd.DataFrame(columns=["name", "cell", "metric", "mean", "sd", "low", "high", "error"])]
+    for tuning in [name for name in evidence.at_hand() if name.startswith(PREFIX)]:
+        runs = evidence.runs(tuning)
+        minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
+        for model, own in _scores(evidence, tuning).groupby("model", sort=False):
+            error = standard_error(own["sd"], int(own["n"].max()))
+            chosen = own["trial"] == f"trial{chosen_trial(own['mean'].tolist(), error)}"
+            settings = _settings(evidence, tuning, list(own["cell"]))
+            texts = settings.map(str)
+            drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
+            spent = own["cell"].map(minutes)
+            parts.append(own.drop(columns="model").assign(
+                name=tuning, scored_on="validation", error=error, trials=len(own), chosen=chosen,
+                cpu_minutes=spent.mask(chosen, spent.sum()), settings=[_text(drawn.loc[cell]) for cell in own["cell"]],
+                setup=METRICS[own["metric"].iloc[0]].title,
+            ))  # fmt: skip
+            best = own[chosen].iloc[0]
+            tested = _test_score(
+                evidence, evidence.dataset_of(tuning), str(model), best["metric"], drawn.loc[best["cell"]]
+            )
+            parts.append(tested.assign(scored_on="test"))
+    columns = ["mean", "sd", "low", "high", "error"]
+    return paper.with_data(evidence, in_units(pd.concat(parts, ignore_index=True), METRICS.values(), columns))
+
+
+def _scores(evidence: Evidence, tuning: str) -> pd.DataFrame:
+    """Return the validation score of each trial over seeds: AUROC of two classes, accuracy of more. Trials are in order."""
+    metrics = evidence.metrics(tuning)
+    metric = "auroc" if (metrics["metric"] == "auroc").any() else "accuracy"
+    scores = metrics[metrics["metric"] == metric].groupby("cell")["value"].agg(mean="mean", sd="std", n="size")
+    cells = pd.DataFrame(evidence.expected[tuning]["cells"]).T.set_axis(["model", "trial"], axis=1)
+    return cells.join(scores, how="inner").rename_axis("cell").reset_index().assign(metric=metric)
+
+
+def _settings(evidence: Evidence, name: str, cells: Sequence[str]) -> pd.DataFrame:
+    """Return the settings of runs by dotted key, a row a run named by its cell; a run like one before it is left out."""
+    runs = evidence.runs(name, list(cells))
+    settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_cell, runs)))
+    settings = settings.astype(object).where(settings.notna(), None)
+    return settings[~settings.reset_index().map(str).duplicated().to_numpy()]
+
+
+def _test_score(evidence: Evidence, name: str, model: str, metric: str, drawn: pd.Series) -> pd.DataFrame:
+    """Return the test score of a model, or no row where its runs have other settings than those drawn.
+
+    Its limits are a 95 % interval over seeds or folds; with one seed over test samples, where there are comparisons.
+    """
+    runs = _settings(evidence, name, [model]).reindex(columns=drawn.index)
+    same = len(runs) > 0 and bool((runs.map(str) == drawn.map(str)).all(axis=None))
+    values = evidence.metrics(name).assign(name=name)
+    found = summary(values[(values["cell"] == model) & (values["metric"] == metric) & same], list(paper.KEYS))
+    sampled = over_samples(evidence.frame(name, "comparisons.csv"), metric, model)
+    if sampled and (found["n"] == 1).all():
+        found = found.assign(low=sampled.low, high=sampled.high)
+    return found
+
+
+def _text(settings: pd.Series) -> str:
+    """Return settings as the table has them: `batch_size 64, learning_rate 0.0032`."""
+    texts = {key: " or ".join(map(str, v)) if isinstance(v, list) else str(v) for key, v in settings.items()}
+    return ", ".join(f"{str(key).rpartition('.')[2]} {text}" for key, text in texts.items())
+
+
+def datasets(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return datasets as used: columns dataset, quantity, ours, printed (the figure that the paper states, or empty)."""
+    evidence, printed = sources.evidence, sources.printed("text")
+    rows = []
+    for name in evidence.expected:
+        figures = printed.loc[printed["row"] == name, ["metric", "value"]].itertuples(index=False)
+        stated = {STATED[figure][0]: f"{value:,.0f} {STATED[figure][1]}" for figure, value in figures}
+        ours = _described(evidence.description(name)) if evidence.has(name) else {"Data": evidence.not_run(name)}
+        quantities = dict.fromkeys([*ours, *stated])
+        rows += [(name, quantity, ours.get(quantity, "not run"), stated.get(quantity, "")) for quantity in quantities]
+    return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "printed"])
+
+
+def _described(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return our text on each quantity of a dataset, by its description."""
+    # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
+    whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
+    flow, samples = content.get("flow", []), sum(int(split["n"]) for split in whole.values())
+    people = pd.DataFrame(list(whole.values())).filter(["recordings", "subjects", "groups"]).sum().astype(int).to_dict()
+    usable = [("recordings", step["n"]) for step in flow if step["step"] == "usable"]
+    classes = content["classes"]
+    texts = {
+        "Data": f"{content['title']}, version {content['version']}",
+        "Samples": f"{samples:,} {UNITS[content['kind']]}",
+        "Recordings": ", ".join(f"{n:,} {name}" for name, n in (dict(usable) | people).items()),
+        "Classes": str(len(classes)),
+        "Split": str(content["split_rule"]),
+        **{f"Split {name}": f"{split['n']:,}: {_shares(classes, split['counts'])}" for name, split in whole.items()},
+        "Cohort": "; ".join(f"{step['n']:,} {step['unit']}: {step['step']}" for step in flow),
+        "Exclusions": "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"]) or "none",
+        "Lacking": ", ".join(content.get("lacking", [])),
+        "Files": _files(content["files"]),
+        "Licence, access": f"{content['licence']}; {content['access']}",
+    }
+    return {quantity: text for quantity, text in texts.items() if text}
+
+
+def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
+    total = sum(counts)
+    shares = [f"{100 * count / total:.1f} %" for count in counts] if total else []
+    if shares and len(set(shares)) == 1:
+        return f"{shares[0]} each"
+    return ", ".join(f"{name} {share}" for name, share in zip(classes, shares, strict=False))
+
+
+def _files(files: Sequence[Mapping[str, Any]]) -> str:
+    """Return each file with the beginning of its checksum; of many, their number, size and one checksum over all of theirs."""
+    if len(files) <= 2:
+        return "; ".join(f"{item['file']} ({str(item['checksum'])[:19]})" for item in files)
+    lines = "".join(f"{item['file']} {item['checksum']}\n" for item in files)
+    total = sum(int(item["size"]) for item in files) / 1e6
+    return f"{len(files):,} files, {total:,.1f} MB (sha256 of their list: {hashlib.sha256(lines.encode()).hexdigest()[:12]})"
+
+
+FRAMES: dict[str, Frame] = {
+    make.__name__: make
+    for make in (metrics, own, trainings, further, sepsis, rules, comparisons, benchmark, trials, datasets)
+}
+"""What a declared table is made of, by its name in outputs.yaml."""

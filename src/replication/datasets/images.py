@@ -1,0 +1,320 @@
+"""Sources of images: folders or archives of pictures, the official CIFAR-10, and the sets of MedMNIST.
+
+Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, with its endings. Classes are the
+folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers (2 before 10), which for CIFAR-10 is the order of
+the paper (table 2). docs/data.md says what else is read. The title names the format, because a lossy copy changes pixels.
+
+CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST is
+read by the package `medmnist` in any of its sizes, with the official splits. The settings `medmnist_flag` and `medmnist_size`
+choose it; name, address, checksum, class names and counts come from the catalogue of MedMNIST (`medmnist.INFO`).
+"""
+
+import hashlib
+import logging
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clailearn.errors import InputError
+from clailearn.pictures import SUFFIXES, is_own, read_picture
+from replication.datasets.files import matching, reading, unpack_archive
+from replication.datasets.prepared import SPLITS, Writer, writing
+from replication.datasets.samples import Column, held_out, in_order, positive_last, stratified_validation
+from replication.datasets.sources import Raw, Row, Source, verify
+
+logger = logging.getLogger(__name__)
+
+CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
+
+
+def _describe(
+    writer: Writer, raw: Raw, title: str, classes: Sequence[str], channels: int, rule: str, **entries: Any
+) -> None:
+    """Write `dataset.json` of images with so many channels, whose splits are made by this rule."""
+    writer.describe(
+        raw.description(title),
+        kind="images",
+        classes=classes,
+        channels=CHANNELS[channels],
+        units=["grey level 0-255"] * channels,
+        split_rule=rule,
+        **entries,
+    )
+
+
+# Pictures
+
+SPLIT_OF = {
+    "train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val",
+}  # fmt: skip
+"""The split of a folder, whose name may be in upper or lower case."""
+LARGEST_PICTURE = 2**28  # bytes of a file in an archive
+NAMED = 20  # files that dataset.json names of a kind
+ADVICE = "Resize or replace the file, or correct `image_size` of its dataset."
+
+
+@contextmanager
+def opened(path: Path, out_dir: Path) -> Iterator[Path]:
+    """Give the folder of the pictures; an archive is unpacked beside `out_dir` for the time of the block."""
+    if path.is_dir():
+        yield path
+        return
+    out_dir.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-", dir=out_dir.parent) as folder:
+        unpack_archive(path, Path(folder), str, LARGEST_PICTURE)
+        yield Path(folder)
+
+
+def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
+    """Return the pictures by split and class, and other files, sorted; raise InputError for splits of other classes."""
+    pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
+    folders: dict[str, Path] = {}
+    others = []
+    for file in matching(folder, ["**/*"]):
+        parts = file.relative_to(folder).parts
+        at = _depth_of_split(parts)
+        if at is None or file.suffix.lower() not in SUFFIXES:
+            others.append(file)
+        else:
+            split, below = SPLIT_OF[parts[at].lower()], Path(*parts[: at + 1])
+            if (first := folders.setdefault(split, below)) != below:
+                raise InputError(f"{path}: found {first} and {below} for {split}, expected one folder. Leave one out.")
+            name = unicodedata.normalize("NFC", parts[at + 1])
+            pictures.setdefault(split, {}).setdefault(name, []).append(file)
+    for name, classes in pictures.items():
+        if not classes:
+            there = ", ".join(sorted(filter(is_own, (inner.name for inner in folder.iterdir())))[:5])
+            raise InputError(
+                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files. "
+                "Name the folders of the splits train, test and, if any, val."
+            )
+        if unprintable := [name for name in classes if not name.isprintable()]:
+            raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
+        if only := sorted(pictures["train"].keys() ^ classes.keys()):
+            raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
+        inner_folders = (
+            inner.name for inner in (folder / folders[name]).iterdir() if inner.is_dir() and is_own(inner.name)
+        )
+        if without := sorted({unicodedata.normalize("NFC", inner) for inner in inner_folders} - classes.keys()):
+            raise InputError(
+                f"{path}: found no picture in {', '.join(without)} of {folders[name]}, expected {', '.join(SUFFIXES)} files. "
+                "Convert the pictures, or remove the folder."
+            )
+    return pictures, others
+
+
+def _depth_of_split(parts: Sequence[str]) -> int | None:
+    """Return where the folder of a split is in the path of a file <split>/<class>/..."""
+    return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
+
+
+def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read the pictures; where there is no folder for validation, draw `validation_share` of each training class."""
+    size = settings["image_size"]
+    with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
+        pictures, others = listed(folder, raw.path)
+        classes = positive_last(in_order(pictures["train"]), settings.get("positive"))
+        files = {
+            split: [(k, p) for k, name in enumerate(classes) for p in part[name]] for split, part in pictures.items()
+        }
+        rule = "train, val and test folders as given"
+        if "val" not in files:
+            rule = f"train and test folders as given; {held_out(settings, seed)}"
+            labels = np.array([k for k, _ in files["train"]])
+            train, val = stratified_validation(labels, settings["validation_share"], seed, classes)
+            files |= {split: [files["train"][row] for row in rows] for split, rows in (("train", train), ("val", val))}
+        same: dict[str, dict[tuple[str, int], str]] = {}
+
+        def pixels_of(split: str) -> Iterator[NDArray[np.uint8]]:
+            for k, path in files[split]:
+                name = str(path.relative_to(folder))
+                pixels = read_picture(path, (size, size), 3, f"{raw.path}: {name}", ADVICE)
+                same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
+                yield pixels[None]
+
+        for split in SPLITS:
+            writer.stream(f"x_{split}", (len(files[split]), size, size, 3), np.uint8, pixels_of(split))
+            writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
+        trained = [path.relative_to(folder).parts for _, path in files["train"]]
+        # From the split on, as in an archive of the folder.
+        writer.array("files_train", np.array(["/".join(part[_depth_of_split(part) or 0 :]) for part in trained]))
+        formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
+        left = [str(path.relative_to(folder)) for path in others]
+        repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]
+        if repeated:
+            logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
+        exclusion = {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
+        _describe(
+            writer, raw, f"{settings['title']} ({'/'.join(formats)} copy)", classes, 3, rule,
+            exclusions=[exclusion] if left else [],
+            repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] if repeated else [],
+        )  # fmt: skip
+
+
+FOLDER = Source(
+    files=tuple(f"**/*{suffix}" for suffix in SUFFIXES),
+    expects="a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train, test and, if any, val",
+    prepare=prepare_folder,
+)
+
+
+# CIFAR-10
+
+ARCHIVE = "cifar-10-python.tar.gz"
+BATCHES = "cifar-10-batches-py"
+TRAIN = tuple(f"data_batch_{n}" for n in range(1, 6))
+TEST = "test_batch"
+META = "batches.meta"
+MEMBERS = (*TRAIN, TEST, META)
+LARGEST_MEMBER = 2**25  # bytes; the official ones have 31 million
+
+
+def unpack_cifar10(paths: Sequence[Path], folder: Path) -> list[Path]:
+    """Return the seven files, where needed taken out of an archive into `folder`; raises InputError unless all are there."""
+
+    def wanted(member: str) -> str | None:
+        return last if (last := PurePosixPath(member).name) in MEMBERS else None
+
+    batches = [path for path in paths if path.name in MEMBERS]
+    if not batches:
+        batches = unpack_archive(paths[0], folder / BATCHES, wanted, LARGEST_MEMBER)
+    if sorted(path.name for path in batches) != sorted(MEMBERS) or len({path.parent for path in batches}) > 1:
+        found = ", ".join(str(path) for path in batches) or "none of them"
+        raise InputError(
+            f"{paths[0] if len(paths) == 1 else paths[0].parent}: found {found}; expected each of {', '.join(MEMBERS)} once, in "
+            "one folder. Replace it by the official CIFAR-10."
+        )
+    return batches
+
+
+def prepare_cifar10(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read the batches, and draw `validation_share` of each training class for validation."""
+    from torchvision.datasets import CIFAR10 as Official
+
+    md5 = {file["file"]: file["checksum"].removeprefix("md5:") for file in raw.files}
+    for name in MEMBERS:  # The files may have changed since the manifest was written, and are about to be unpickled.
+        verify(raw.path / name, f"md5:{md5[name]}", raw.dataset)
+
+    class Batches(Official):
+        base_folder = raw.path.name
+        train_list: ClassVar = [[name, md5[name]] for name in TRAIN]
+        test_list: ClassVar = [[TEST, md5[TEST]]]
+        meta: ClassVar = Official.meta | {"md5": md5[META]}
+
+    with reading(raw.path, CIFAR10.expects):
+        train, test = (Batches(raw.path.parent, train=part) for part in (True, False))
+    y = np.array(train.targets, dtype=np.int64)
+    training, validation = stratified_validation(y, settings["validation_share"], seed, train.classes)
+    with writing(out_dir) as writer:
+        for split, rows in (("train", training), ("val", validation)):
+            writer.array(f"x_{split}", train.data[rows])
+            writer.array(f"y_{split}", y[rows])
+        writer.array("x_test", test.data)
+        writer.array("y_test", np.array(test.targets, dtype=np.int64))
+        rule = f"official train and test batches; {held_out(settings, seed)}"
+        _describe(writer, raw, settings["title"], train.classes, 3, rule)
+
+
+CIFAR10 = Source(
+    files=(ARCHIVE, *(f"**/{name}" for name in MEMBERS)),
+    expects=f"the folder {BATCHES}, the archive {ARCHIVE}, or another archive of the same seven files",
+    prepare=prepare_cifar10,
+    choose=lambda rows, settings: [
+        row for row in rows if row.file == ARCHIVE
+    ],  # Others state the checksums of its members.
+    unpack=unpack_cifar10,
+    official_only=True,  # because unpickling runs what a pickle says
+    algorithm="md5",  # as torchvision has it
+)
+
+
+# MedMNIST
+
+
+def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of `medmnist_flag`; raises InputError for a set that is unknown, 3-D or multi-label."""
+    from medmnist import INFO
+
+    flag = settings["medmnist_flag"]
+    usable = [name for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]]
+    if flag not in usable:
+        raise InputError(
+            f"medmnist_flag: found '{flag}', expected one of {', '.join(usable)} (2-D, one label an image)"
+        )
+    info: dict[str, Any] = INFO[flag]
+    return info
+
+
+def _suffix(settings: Mapping[str, Any]) -> str:
+    """Return what MedMNIST adds to names for the size `medmnist_size`."""
+    return "" if settings["medmnist_size"] == 28 else f"_{settings['medmnist_size']}"
+
+
+def file_name(settings: Mapping[str, Any]) -> str:
+    return f"{settings['medmnist_flag']}{_suffix(settings)}.npz"
+
+
+def catalogued(settings: Mapping[str, Any]) -> list[Row]:
+    """Return the row of the set and size, as the catalogue has it."""
+    info = catalogue(settings)
+    url = str(info[f"url{_suffix(settings)}"])
+    return [
+        Row(
+            dataset=settings["medmnist_flag"],
+            version=f"MedMNIST (Zenodo {url.split('/records/')[-1].split('/')[0]})",
+            file=file_name(settings),
+            url=url,
+            checksum=f"md5:{info[f'MD5{_suffix(settings)}']}",
+            licence=str(info["license"]).replace(" ", "-"),
+            access="open",
+        )
+    ]
+
+
+def prepare_medmnist(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Copy the official splits; raise InputError for an array that is missing, pickled or not of images or labels."""
+    import medmnist
+
+    info, size, name = catalogue(settings), settings["medmnist_size"], file_name(settings)
+    names, channels = list(info["label"].values()), int(info["n_channels"])
+    classes = positive_last(names, settings.get("positive"))
+    paths = raw.find()
+    path = paths[0] if len(paths) == 1 else next((p for p in paths if p.name == name), None)
+    if path is None or path.stem.partition("_")[0].lower() in medmnist.INFO.keys() - {settings["medmnist_flag"]}:
+        raise InputError(
+            f"{raw.path}: found no {name} among {', '.join(p.name for p in paths)}. Correct `path` or `medmnist_flag`."
+        )
+    with tempfile.TemporaryDirectory() as root, writing(out_dir) as writer:
+        Path(root, name).symlink_to(path.resolve())  # The package opens its own name alone.
+        for split in SPLITS:
+            with reading(path, "MedMNIST's own arrays train_images, train_labels, ..."):
+                part = getattr(medmnist, info["python_class"])(split=split, root=root, size=size)
+            x, y = part.imgs, part.labels
+            expected = (size, size, 3)[: 2 if channels == 1 else 3]
+            if x.dtype != np.uint8 or x.shape[1:] != expected:
+                raise InputError(
+                    f"{path}: {split}_images is {x.dtype} {x.shape}, expected uint8 (N, {', '.join(map(str, expected))}) as "
+                    f"{settings['medmnist_flag']} has at size {size}. Replace the file or correct `medmnist_size`."
+                )
+            column = Column(path, f"{split}_labels")
+            labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
+            writer.array(f"x_{split}", x.reshape(-1, size, size, channels))
+            writer.array(f"y_{split}", column.class_indices(labels, names, settings.get("positive"))[1])
+        rule = "official training, validation and test images"
+        _describe(writer, raw, settings["title"], classes, channels, rule)
+
+
+MEDMNIST = Source(
+    files=("*.npz",),
+    expects="a MedMNIST .npz, or a folder that holds it",
+    prepare=prepare_medmnist,
+    # The row of the table comes before that of the catalogue.
+    choose=lambda rows, settings: [row for row in rows if row.file == file_name(settings)][:1],
+    catalogued=catalogued,
+)

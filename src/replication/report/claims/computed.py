@@ -1,0 +1,257 @@
+"""Numbers of claims that are no measure of an arm and no difference of two: algebra, exact tests, printed values, sizes."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from replication.metrics.intervals import FEWEST, Interval, interval, minus_printed
+from replication.report.claims.hypothesis import ANY, Hypothesis, Outcome, decided
+from replication.report.claims.numbers import (
+    DIFFERENCE,
+    MEASURES,
+    NUMBER,
+    PER_CENT,
+    POINTS,
+    RATIO,
+    Numbers,
+    Role,
+    Unit,
+    compared,
+    measured,
+    title_of,
+)
+from replication.report.claims.readings import MULTICLASS, PAIR, multiclass, present, septic, table_1
+from replication.report.texts import printed_value
+from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, EMBEDDINGS, THEORY
+
+QUANTITIES: dict[str, str] = CLAIM_TEXTS["quantities"]
+SIMULATED = "simulated classes"
+SIGNIFICANCE = 0.05
+ROUNDING = 1e-9
+"""What rounding in float64 may take from the bound."""
+# The groups that the paper (section IV-B) sees in its CIFAR-10 embedding, as class indices; section V adds ships to the last.
+CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue backgrounds": (0, 2)}
+BLUE_WITH_SHIPS = (0, 2, 8)
+AS_LONG = Hypothesis("equal", margin=0.1, null=1, bounds=ANY)
+LOWER = Hypothesis("better", sign=-1)
+
+
+def against_table1(numbers: Numbers) -> None:
+    """Add accuracy and ROC-AUC minus the printed ones; the printed values do not apply to a substitute."""
+    evidence = numbers.evidence
+    for one, model, metric in itertools.product(multiclass(numbers.material), PAIR, ("accuracy", "roc_auc")):
+        ours, files = compared(numbers.material, one, metric, [model])
+        ours = ours if isinstance(ours, Interval) else interval(ours)
+        dataset, title = evidence.dataset_of(one.name), MEASURES[metric]["title"]
+        of: dict[str, Any] = {"target": one.target, "model": title_of(model), "algorithm": "Algorithm 4"}
+        arms = [one.arms[model]]
+        if dataset not in MULTICLASS:
+            numbers.add(one.name, title, ours, PER_CENT, role="beside", arms=arms, files=files, **of)
+            continue
+        printed = printed_value(numbers.material.printed, "table1", dataset, metric) / 100
+        samples = sum(evidence.description(one.name)["splits"]["test"]["counts"])
+        ours, quantity = minus_printed(ours, printed, samples), f"{title}, ours minus printed"
+        numbers.add(one.name, quantity, ours, POINTS, Hypothesis("value"), arms=arms, files=files, **of)
+        if metric == "roc_auc" and one.name == dataset:  # The printed area may be one of decisions.
+            areas = measured(numbers.material, one.arms[model], "roc_auc_decisions", one)
+            for seed, area in areas.head(1).items():
+                quantity, files = (
+                    QUANTITIES["area of decisions"].format(model=title_of(model), seed=seed),
+                    [(dataset, "metrics.csv")],
+                )
+                numbers.add(dataset, quantity, area - printed, POINTS, role="control", arms=arms, files=files)
+
+
+def printed_gaps(numbers: Numbers) -> None:
+    """Add the paper's own differences, beside ours."""
+    for one, metric in itertools.product(septic(numbers.material), ("auroc", "auprc", "f1")):
+        ours, other = (printed_value(numbers.material.printed, "table3", model, metric) for model in PAIR)
+        quantity = QUANTITIES["as printed"].format(measure=MEASURES[metric]["title"])
+        numbers.add(one.name, quantity, ours - other, DIFFERENCE, role="beside", data="MIMIC-IV, the paper")
+
+
+def bound(numbers: Numbers) -> None:
+    """Add whether the alignment bounds the loss from below, and say so beside the verdict."""
+    checks = numbers.evidence.frame(THEORY, "theory.csv")
+    margins = checks[(checks["check"] == "bound") & (checks["quantity"] == "smallest_margin")]["value"]
+    if len(margins):
+        smallest, files = float(margins.min()), [(THEORY, "theory.csv")]
+        numbers.add(THEORY, QUANTITIES["bound"], smallest, NUMBER, role="beside", data=SIMULATED, files=files)
+        numbers.note = "its bound holds" if smallest >= -ROUNDING else "its lower bound fails"
+
+
+def algebra(numbers: Numbers) -> None:
+    """Add the agreement with the Parzen-window Bayes rule on simulated classes: of the printed rule, and of equation 14.
+
+    If the derivation's algebra were right, its last line and the printed rule would decide alike.
+    """
+    checks = numbers.evidence.frame(THEORY, "theory.csv")
+    simulated = checks[(checks["check"] == "parzen") & (checks["quantity"] == "agreement_kde")]
+    if simulated.empty:
+        return
+    last_line = CLAIM_TEXTS["claims"]["10"]["parts"][0]
+    by_rule = simulated.pivot_table(index=["share", "bandwidth", "seed"], columns="rule", values="value")
+    apart, files = float((by_rule["printed"] - by_rule["derivation"]).abs().max()), [(THEORY, "theory.csv")]
+    of: dict[str, Any] = {"data": SIMULATED, "part": last_line, "algorithm": "equation 14"}
+    numbers.add(THEORY, QUANTITIES["algebra"], apart, PER_CENT, decided(apart == 0), files=files, **of)
+    for share, rows in by_rule.groupby("share"):
+        quantity, lowest = QUANTITIES["least agreement"].format(share=float(str(share))), float(rows["printed"].min())
+        of = {"role": "beside", "data": SIMULATED, "algorithm": "Algorithm 2"}
+        numbers.add(THEORY, quantity, lowest, PER_CENT, files=files, **of)
+
+
+def grouping_p(similarity: np.ndarray, group: Sequence[int]) -> float:
+    """Return the p-value of an exact permutation test of whether classes of a group are more similar than others.
+
+    It is the share of all groups of as many classes whose pairs are in the mean at least as similar.
+
+    Args:
+        similarity: symmetric (C, C).
+        group: class indices.
+    """
+    first, second = np.triu_indices(len(group), 1)
+
+    def within(groups: NDArray[np.intp]) -> NDArray[np.float64]:
+        return similarity[groups[..., first], groups[..., second]].mean(-1)
+
+    every = np.array(list(itertools.combinations(range(len(similarity)), len(group))))
+    return float(np.mean(within(every) >= within(np.sort(group)) - 1e-12))
+
+
+def groups_of_classes(numbers: Numbers) -> None:
+    """Add the p-values of the groups of classes that the paper names, in CLaI's embeddings and in others."""
+    for dataset in present(numbers.evidence, ["cifar10"]):
+        similarity = numbers.evidence.frame(dataset, "similarity.csv")
+        for model in [name for name in (*PAIR, *COMPARED) if name in set(similarity["model"])]:
+            matrices = {
+                seed: table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
+                for seed, table in similarity[similarity["model"] == model].groupby("seed")
+            }
+            arms, files, n = [f"{dataset}/{model}"], [(dataset, "similarity.csv")], len(matrices)
+            role: Role = "test" if model in PAIR else "control"
+            for group, classes in {**CIFAR10_GROUPS, "blue backgrounds with ships": BLUE_WITH_SHIPS}.items():
+                # A grouping that other embeddings have as well speaks against the claim.
+                p = grouping_p(np.mean(list(matrices.values()), axis=0), classes)
+                outcome = decided(p >= SIGNIFICANCE) if role == "control" else decided(p < SIGNIFICANCE)
+                if role == "test" and n < FEWEST:
+                    outcome = Outcome.NOT_TESTABLE
+                of: dict[str, Any] = {
+                    "model": EMBEDDINGS[model].title,
+                    "algorithm": "section IV-B",
+                    "arms": arms,
+                    "files": files,
+                }
+                quantity = QUANTITIES["p of the mean"].format(group=group, n=n, s="s" * (n > 1))
+                if group in CIFAR10_GROUPS:
+                    numbers.add(dataset, quantity, p, NUMBER, outcome, role=role, part=group, **of)
+                elif role == "test":
+                    numbers.add(dataset, quantity, p, NUMBER, role="beside", **of)
+                for seed, matrix in matrices.items() if role == "test" else ():
+                    quantity = QUANTITIES["p of a seed"].format(group=group, seed=seed)
+                    numbers.add(dataset, quantity, grouping_p(matrix, classes), NUMBER, role="beside", **of)
+
+
+def below_images(numbers: Numbers) -> None:
+    """Add accuracy on sleep minus that on the image dataset with the lower one; chance and the majority class beside it."""
+    evidence, readings = numbers.evidence, table_1(numbers.material)
+    sleep, *also_sleep = evidence.stand_ins("sleepedf")  # raw signal before features
+    images = [dataset for dataset in MULTICLASS if dataset != "sleepedf"]
+    for model in [*PAIR, "cross-entropy"]:
+        known: dict[str, tuple[Interval, list[tuple[str, str]]]] = {}
+        for one in readings:
+            found, files = compared(numbers.material, one, "accuracy", [model])
+            found = found if isinstance(found, Interval) else interval(found)
+            known |= {one.name: (found, files)} if found.n else {}
+        if not {sleep, *images} <= known.keys():
+            needs = CLAIM_TEXTS["needs"]["runs"].format(model=title_of(model))
+            for one in [one for one in readings if one.name not in known]:
+                numbers.need(f"{evidence.title(one.name)}: {needs}")
+            continue
+        lowest = min(images, key=lambda dataset: known[dataset][0].mean)
+        quantity = QUANTITIES["minus the lower"].format(model=title_of(model))
+        for dataset in [sleep, *[other for other in also_sleep if other in known]]:
+            role: Role = "beside" if dataset != sleep else "test" if model in PAIR else "control"
+            # That cross-entropy finds the same says that the dataset is hard, which is the claim.
+            below, files = minus(known[dataset][0], known[lowest][0]), known[dataset][1] + known[lowest][1]
+            arms = [f"{dataset}/{model}", f"{lowest}/{model}"]
+            numbers.add(
+                dataset, quantity, below, POINTS, LOWER, role=role, arms=arms, files=files, algorithm="Algorithm 4"
+            )
+    for dataset in [one.name for one in readings]:
+        train, test = (evidence.description(dataset)["splits"][name]["counts"] for name in ("train", "test"))
+        majority = test[train.index(max(train))] / sum(test)
+        for name, share in (("by chance", 1 / len(test)), ("of the majority class", majority)):
+            numbers.add(dataset, f"accuracy {name}", share, PER_CENT, role="beside")
+
+
+def minus(one: Interval, other: Interval) -> Interval:
+    """Return the difference of two independent means, whose errors add as squares."""
+    mean, half = one.mean - other.mean, np.hypot(one.high - one.low, other.high - other.low) / 2
+    return Interval(mean, mean - half, mean + half, min(one.n, other.n), one.samples)
+
+
+def growth(numbers: Numbers) -> None:
+    """Add time a pass and peak memory of the largest size over the smallest: of classes, and beside them of batches."""
+    times = numbers.evidence.frame(BENCHMARK, "benchmark.csv")
+    times = times[times["variant"] == "printed"]
+    if times.empty or numbers.evidence.miniature:  # In miniature sizes, overheads rule the times.
+        return
+    files = [(BENCHMARK, "benchmark.csv")]
+    parts = {"classes": CLAIM_TEXTS["claims"]["13"]["parts"], "batches": ("", "")}
+    for (comparison, (time, space)), size in zip(parts.items(), "CM", strict=True):
+        rows = times[times["comparison"] == comparison]
+        fewest, most = rows[size].min(), rows[size].max()
+        ends = f"ratio of {most:g} {comparison} to {fewest:g}"
+        role: Role = "test" if time else "beside"
+        for name, bare in (("time a pass", False), (QUANTITIES["bare"], True)):
+            seconds = seconds_a_pass(rows, size, bare=bare)
+            ratio = seconds[most] / seconds[fewest]
+            want, of = (AS_LONG, {"role": role, "part": time}) if time and not bare else (None, {"role": "beside"})
+            numbers.add(BENCHMARK, f"{name}, {ends}", ratio, RATIO, want, files=files, algorithm="counting", **of)
+        memory = rows[rows["quantity"] == "peak_memory_mb"].pivot_table("value", "repetition", size)
+        grown, want = memory[most] / memory[fewest], AS_LONG if space else None
+        of = {"part": space, "algorithm": "Algorithm 3"}
+        numbers.add(BENCHMARK, f"peak memory, {ends}", grown, RATIO, want, role=role, files=files, **of)
+
+
+def passes_as_printed(batches: pd.Series, classes: pd.Series) -> pd.Series:
+    """Return the passes of batches through the trunk in an epoch of Algorithm 3; a pass back counts as two."""
+    return classes * (batches - 1) * (5 * batches + 2) / 2
+
+
+def seconds_a_pass(rows: pd.DataFrame, size: str, *, bare: bool) -> pd.DataFrame:
+    """Return the time of Algorithm 3 as printed over its passes, by repetition (rows) and size (columns).
+
+    Args:
+        rows: of one comparison.
+        size: the column that varies, M or C.
+        bare: count in the time that the passes of a bare trunk would take in the same repetition, in place of seconds.
+    """
+    times = rows.pivot_table(index=["repetition", "M", "C"], columns="quantity", values="value").reset_index()
+    times["time"] = times["seconds"] / (times["predicted"] if bare else passes_as_printed(times["M"], times["C"]))
+    return times.pivot_table(index="repetition", columns=size, values="time")
+
+
+def passes(numbers: Numbers) -> None:
+    """Add how many passes of an epoch the loop over classes costs, and the pairs of batches."""
+    for dataset in ("pathmnist", "cifar10"):
+        for record in numbers.evidence.runs(dataset, ["clai-c"])[:1]:
+            counts = numbers.evidence.description(dataset)["splits"]["train"]["counts"]
+            size, classes = record["settings"]["training"]["batch_size"], len(counts)
+            batches, files = sum(counts) // size, [(dataset, "runs.jsonl")]
+            setting = f"{batches} batches of {size}, {classes} classes"
+            pairs = (batches - 1) * (batches + 2) / 2 / batches
+            for name, ratio in (("class loop", float(classes)), ("pairs", pairs)):
+                quantity = f"{QUANTITIES[name]}, {setting}"
+                numbers.add(dataset, quantity, ratio, Unit(1), role="beside", files=files, algorithm="counting")
+
+
+COMPUTED: dict[str, Callable[[Numbers], None]] = {
+    "4": against_table1, "6": printed_gaps, "9": bound, "10": algebra, "12": groups_of_classes, "13": growth, "16": below_images,
+    "B": passes,
+}  # fmt: skip
+"""By a claim's number what adds the numbers that follow those of its rows."""

@@ -1,0 +1,260 @@
+"""Readings: where the runs lie that a claim's models have under one reading of the paper, or under an option of ours."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import NamedTuple
+
+import pandas as pd
+
+from replication.metrics.intervals import Interval, interval, values
+from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
+from replication.report.texts import printed_value
+from replication.runs.registry import CLAI, CLAIM_TEXTS, MODELS, OBJECTIVES
+
+PAIR = ("clai-m", "clai-c")
+"""The paper's models: kernels that a contributor adds are in none of its claims."""
+MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
+SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
+"""MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
+TARGETS = ("zero", "product")
+VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
+         "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
+"""Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
+CONSTANT = "constant"
+LEAST_AUROC = 0.55
+"""Of an arm that learned to rank hours."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Evidence that tests a claim under one reading.
+
+    Args:
+        name: the dataset or study that the number is told of.
+        arms: by model, or by what is compared in its place, its runs: the name and the cell, `cifar10/clai-m`.
+        target: the paper's reading of the targets, `zero` or `product`, where it matters.
+        option: what is ours in it, a key of `options` in claims.yaml; a reading of the paper has none.
+        rule, shares: how CLaI votes.
+        part: of the claim.
+        kernel: by which the alignment of all arms is measured.
+        note: what a quantity adds to its name, such as the kernel of all arms.
+        needs: what lacks for a comparison; no number is then taken.
+    """
+
+    name: str
+    arms: Mapping[str, str]
+    target: str = ""
+    option: str = ""
+    rule: str = PRINTED_RULE
+    shares: str = PRINTED_SHARES
+    part: str = ""
+    kernel: str = ""
+    note: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What claims are judged by: the evidence, the values that the paper prints, and what arms measured, once read."""
+
+    evidence: Evidence
+    printed: pd.DataFrame
+    measured: dict[tuple[str, ...], pd.Series] = field(default_factory=dict)
+
+
+class Learned(NamedTuple):
+    """Whether an arm learned: by which measure, its values over runs, and the verdict."""
+
+    by: str
+    value: Interval
+    enough: bool
+
+
+@cache
+def learned(material: Material, arm: str) -> Learned | None:
+    """Return whether an arm learned; None for one that is not trained, or of which nothing tells it.
+
+    An arm is all runs of a model in a reading. It has learned if the mean over its runs, on validation data at the best epoch,
+    is at least twice chance and above the majority class, or for recordings an AUROC of at least `LEAST_AUROC` by the printed
+    rule at the data's shares, and if the interval lies above chance. Where no validation value was kept, the test value
+    stands in.
+    """
+    evidence, (name, cell) = material.evidence, arm.split("/")
+    if cell == CONSTANT or not evidence.runs(name, [cell]):
+        return None
+    metrics, splits = evidence.metrics(name), evidence.description(name)["splits"]
+    if "val" not in splits:
+        by, found, least, chance = "test AUROC", values(metrics, cell, "auroc"), LEAST_AUROC, 0.5
+    else:
+        train, validation = (splits[split]["counts"] for split in ("train", "val"))
+        chance = 1 / len(train)
+        least = max(2 * chance, validation[train.index(max(train))] / sum(validation))
+        history = evidence.frame(name, "history.csv")
+        curves = history[history["cell"] == cell].dropna(subset=["validation_accuracy"])
+        by, found = "validation accuracy", curves.groupby("seed")["validation_accuracy"].max()
+        if found.empty:
+            by, found = "test accuracy", values(metrics, cell, "accuracy")
+    value = interval(found)
+    return Learned(by, value, value.mean >= least and not value.low <= chance) if value.n else None
+
+
+def arms_of(name: str, cells: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
+    """Return the arms of a dataset's models, or of a study's cells by model; `name/cell` of another stays as it is."""
+    named = cells.items() if isinstance(cells, Mapping) else ((cell, cell) for cell in cells)
+    return {model: cell if "/" in cell else f"{name}/{cell}" for model, cell in named}
+
+
+def present(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
+    """Return those datasets and substitutes that have runs of a CLaI model, without substitutes of data that have them."""
+    known = [dataset for dataset in datasets if dataset in evidence.expected]
+    stand_ins = dict.fromkeys(key for dataset in known for key in evidence.stand_ins(dataset))
+    found = [key for key in stand_ins if evidence.runs(key, PAIR)]
+    return [key for key in found if evidence.expected[key].get("substitute_for") not in found]
+
+
+def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
+    """Say what the datasets without runs of a CLaI model need; substitutes need nothing where others are at hand."""
+    texts, found = [], present(evidence, datasets)
+    for dataset in [key for key in datasets if key in evidence.expected and key not in found]:
+        if found and "substitute_for" in evidence.expected[dataset]:
+            continue
+        lacking = [key for key in evidence.stand_ins(dataset) if evidence.has(key) and key not in found]
+        texts += [f"{evidence.title(key)}: {CLAIM_TEXTS['needs']['model']}" for key in lacking]
+        if not evidence.has(dataset):
+            title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
+            texts.append(needs if needs.startswith(title) else f"{title}: {needs}")
+    return texts
+
+
+def recorded(evidence: Evidence, arms: Iterable[str], setting: str) -> set[object]:
+    """Return the values of a setting of training that the runs of some arms recorded."""
+    pairs = [arm.split("/") for arm in arms]
+    return {run["settings"]["training"][setting] for name, cell in pairs for run in evidence.runs(name, [cell])}
+
+
+def declared(material: Material, name: str) -> list[Reading]:
+    """Return the readings of a set of claims.yaml that have evidence."""
+    option, evidence = name if name in CLAIM_TEXTS["options"] else "", material.evidence
+    return [
+        Reading(**row | {"arms": arms_of(row["name"], row["arms"]), "option": option})
+        for row in CLAIM_TEXTS["readings"][name]
+        if evidence.has(row["name"])
+    ]
+
+
+def multiclass(material: Material) -> list[Reading]:
+    """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
+    readings = []
+    for dataset in present(material.evidence, MULTICLASS):
+        target = str(material.evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
+        readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
+    return readings + declared(material, "product")
+
+
+def training(material: Material) -> list[Reading]:
+    """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
+    evidence = material.evidence
+    epochs = printed_value(material.printed, "text", "figure3", "epochs shown")
+    readings = multiclass(material) + declared(material, "120 epochs")
+    lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
+    return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
+
+
+def equal_batches(material: Material) -> list[Reading]:
+    """Return `training`; runs whose kernels have different batch sizes need others, since their epochs differ in steps."""
+    lack = CLAIM_TEXTS["needs"]["batch size"]
+    return [
+        replace(one, needs=lack if len(recorded(material.evidence, one.arms.values(), "batch_size")) > 1 else "")
+        for one in training(material)
+    ]
+
+
+def _of_cohort(material: Material, cohort: str) -> list[Reading]:
+    """Return the readings of a cohort: its own runs, and studies with the printed loss.
+
+    First a recording is a batch. Where a kernel does not learn so, the next study with the printed loss over all hours is the
+    paper's reading in which both do. Baselines are those of the same folds with the balanced loss.
+    """
+    evidence = material.evidence
+    others = arms_of(cohort, [*MODELS, CONSTANT])
+    balanced = recorded(evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
+    studies = {
+        study: arms_of(study, evidence.cells(study)) for study in PRINTED_LOSS.get(cohort, ()) if evidence.has(study)
+    }
+    all_hours = [
+        study for study, arms in studies.items() if recorded(evidence, arms.values(), "samples_per_class") == {None}
+    ]
+    first = all_hours or [*studies, ""]
+    known = {study: [learned(material, arm) for arm in arms.values()] for study, arms in studies.items()}
+    paper = next((study for study in first if all(one and one.enough for one in known.get(study, ()))), first[0])
+    readings = [Reading(cohort, others, option="balanced loss" if balanced else "")]
+    for study, arms in studies.items():
+        many = recorded(evidence, arms.values(), "batch_size") != {1}
+        option = "" if study == paper else "many recordings" if many else "one recording"
+        readings.append(Reading(study, others | arms, option=option))
+    return readings
+
+
+def sepsis(material: Material) -> list[Reading]:
+    """Return the paper's reading, of septic patients and the printed loss, and options of ours."""
+    readings: list[Reading] = []
+    for cohort in present(material.evidence, SEPSIS):
+        found = _of_cohort(material, cohort)
+        if cohort == "challenge2019":
+            found = [replace(one, option="whole cohort") for one in found if not one.option]
+        readings += found
+    votes = VOTES.items()
+    paper = [one for one in readings if not one.option]
+    return readings + [replace(one, option=o, rule=rule, shares=shares) for one in paper for o, (rule, shares) in votes]
+
+
+def septic(material: Material) -> list[Reading]:
+    """Return the paper's reading of `sepsis` alone."""
+    return [one for one in sepsis(material) if not one.option]
+
+
+def signals(material: Material) -> list[Reading]:
+    """Return the readings of `sepsis` by the printed vote; on all patients each is an option."""
+    readings = []
+    for cohort in present(material.evidence, SEPSIS):
+        for one in _of_cohort(material, cohort):
+            option = "whole cohort" if cohort == "challenge2019" else one.option
+            models = (*PAIR, "gp", *(["cross-entropy"] if one.name == cohort else []))
+            readings.append(replace(one, option=option, arms={model: one.arms[model] for model in models}))
+    return readings
+
+
+def traced(material: Material) -> list[Reading]:
+    """Return CLaI's trainings and those by other losses whose alignment was traced, by the kernel of CLaI-M and of CLaI-C.
+
+    Two of them maximise an alignment itself: the paper's A, and the centred one.
+    """
+    readings = []
+    for dataset in present(material.evidence, MULTICLASS):
+        for clai, kernel, letter in (("clai-m", "gaussian", "m"), ("clai-c", "cosine", "c")):
+            own = {"CLaI": clai, "A maximised": f"alignment-a-{letter}", "maximised": f"alignment-{letter}"}
+            others = [name for name in OBJECTIVES if name not in CLAI and not name.startswith("alignment-")]
+            arms = arms_of(dataset, own) | arms_of(dataset, others)
+            readings.append(Reading(dataset, arms, kernel=kernel, note=f"kernel of {MODELS[clai].title}"))
+    return readings
+
+
+def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Material], list[Reading]]:
+    """Return the function to the runs of some models on those datasets or substitutes that are at hand."""
+    return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
+
+
+table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
+_FOUND: dict[str, Callable[[Material], list[Reading]]] = {
+    "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
+    "signals": signals, "traced": traced, "voting": runs_of(MULTICLASS, ["clai-m"]),
+    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": table_1,
+}  # fmt: skip
+READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
+"""Names of all sets of readings."""
+
+
+def readings_of(material: Material, name: str) -> list[Reading]:
+    """Return the readings of a set."""
+    return _FOUND[name](material) if name in _FOUND else declared(material, name)

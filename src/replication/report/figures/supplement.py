@@ -1,0 +1,342 @@
+"""Figures of the supplement: votes about single images, reliability, computation, and the verdicts at a glance."""
+
+import base64
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+from replication.report.claims.hypothesis import Outcome
+from replication.report.evidence import Evidence
+from replication.report.figures import style
+from replication.report.figures.style import BLUE, GREEN, GREY, PURPLE, VERMILION, WIDTH, Drawn
+from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
+from replication.report.texts import printed_value
+from replication.runs.registry import MODELS
+from replication.runs.run import COLUMNS as FILES
+
+RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
+MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
+RELIABLE = ("clai-m", "clai-c", "cross-entropy", "student-t-mixture", "supervised-contrastive")
+"""Models whose reliability is drawn, at most four of a dataset, in order; of a user's own datasets every model is."""
+FEWEST_IN_BIN = 50  # samples; a share of fewer says little
+
+VOTES = "votes.csv.gz"
+VOTE_COLUMNS = ["dataset", *FILES[VOTES]]
+_TEXT, _GAP, _EDGE = 2.6, 0.3, 0.05
+"""Widths of the text before a row, of the gaps in it, and around a picture: the unit is the width of a picture with its edges."""
+_ROW, _HEADING = 1.5, 0.25
+"""Heights of a row, with the numbers above its pictures, and of the headings, in the same unit."""
+_LETTERS, _LINE = 24, 118
+"""Of a line of that text, and of one with the names of a dataset's classes."""
+_NAMES = 0.24
+"""Height of such a line, in the same unit."""
+
+
+def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
+    """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated.
+
+    A bin has at least the `fewest` samples. At most four of `models` are drawn, and without any all.
+    """
+    datasets = evidence.at_hand()
+    figure = style.new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
+    panels = figure.subplots(2, len(datasets), squeeze=False, sharex=True, sharey=True)
+    parts = []
+    for column, dataset in zip(panels.T, datasets, strict=True):
+        pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
+        if models:
+            present = [model for model in models if model in set(pooled["model"])]
+            pooled = pooled[pooled["model"].isin(present[:4])]
+        for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
+            shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
+            axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+            styles = style.model_styles(pooled["model"])
+            style.curves(axes, shown, "confidence", "accuracy", styles, errorbar=None, lw=1, marker="o",
+                   ms=3, mew=0)  # fmt: skip
+            axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
+            axes.set_box_aspect(1)
+            axes.set_ylabel(f"Observed share,\n{wording}" if dataset == datasets[0] else "")
+        column[0].set_title(style.short_title(evidence, dataset, 22), fontsize=8)
+        column[1].set_xlabel("Predicted probability", fontsize=7.5)
+        parts.append(pooled.assign(name=dataset))
+    models = [model for part in parts for model in part["model"].unique()]
+    entries = style.handles(style.model_styles(models), marker="o", ms=2.5)
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
+    return figure, parts
+
+
+def of_one_kind(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins of the positive rate where there are any, and those of the top label otherwise.
+
+    The top label of a rare event is nearly always its absence, with a confidence near 1.
+    """
+    rates = reliability["kind"] == "positive-rate"
+    return reliability[rates] if rates.any() else reliability
+
+
+def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return bins pooled over seeds and folds: n summed, confidence and accuracy weighted by n."""
+    shares = ["confidence", "accuracy"]
+    weighted = reliability.assign(**{name: reliability[name] * reliability["n"] for name in shares})
+    pooled = weighted.groupby(["model", "kind", "mapping", "bin"])[["n", *shares]].sum().reset_index()
+    return pooled.assign(**{name: pooled[name] / pooled["n"] for name in shares})
+
+
+def votes(evidence: Evidence) -> Drawn:
+    """Draw a row for each test image: the image, the references for its predicted class, and those of other classes."""
+    frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
+    frames = {key: frame for key, frame in frames.items() if not frame.empty}
+    if not frames:
+        figure = style.new_figure(WIDTH, 2.4, evidence)
+        style.write_reason(figure.subplots(), "no votes in the evidence")
+        return figure, []
+    most = max(int(frame["place"].max()) for frame in frames.values())
+    starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
+    width = starts["against"] + most
+    figure = style.new_figure(WIDTH, WIDTH, evidence)
+    # One axes for all pictures, in widths of one: axes for each would take many times as long to lay out.
+    axes = figure.subplots()
+    top = 0.0
+    for key, frame in frames.items():
+        classes = list(evidence.description(key)["classes"])
+        above = [style.short_title(evidence, key)]
+        for _, rows in frame.groupby("image", sort=False):
+            for role, start in starts.items():
+                _draw_side(axes, (start, top), classes, rows[rows["role"] == role].sort_values("place"))
+            first = rows[rows["role"] == "image"].iloc[0]
+            said = {"is": first["label"], "predicted": first["predicted"]}
+            lines = [textwrap.fill(f"{words} {classes.index(name)} {name}", _LETTERS) for words, name in said.items()]
+            axes.text(0, top + _ROW - 0.5, "\n".join([*above, *lines]), va="center", fontsize=7)
+            above, top = [], top + _ROW
+        named = textwrap.fill(", ".join(f"{index} {name}" for index, name in enumerate(classes)), _LINE)
+        axes.text(0, top + _NAMES / 2, named, va="top", fontsize=7)
+        top += _NAMES * (named.count("\n") + 2)
+    for role, heading, pictures in (
+        ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
+    ):  # fmt: skip
+        axes.text(starts[role] + pictures / 2, -_HEADING, heading, ha="center", va="top", fontsize=8)
+    axes.set(xlim=(0, width), ylim=(top, -_HEADING), aspect="equal")
+    axes.axis("off")
+    figure.set_size_inches(WIDTH, (_HEADING + top) * WIDTH / width)
+    return figure, [frame.assign(name=key) for key, frame in frames.items()]
+
+
+def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows: pd.DataFrame) -> None:
+    """Draw pictures in frames of their class's colour, with class index and similarity above those of references."""
+    left, top = corner[0], corner[1] + _ROW - 1
+    for place, (_, row) in enumerate(rows.iterrows()):
+        index = classes.index(row["label"])
+        pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(row["height"], row["width"], -1)
+        rgb = np.broadcast_to(pixels, (*pixels.shape[:2], 3))  # one channel is grey
+        x = left + place
+        axes.imshow(rgb, interpolation="nearest", extent=(x + _EDGE, x + 1 - _EDGE, top + 1 - _EDGE, top + _EDGE))
+        frame = Rectangle((x + _EDGE, top + _EDGE), 1 - 2 * _EDGE, 1 - 2 * _EDGE)
+        axes.add_patch(frame)
+        frame.set(fill=False, edgecolor=style.class_colour(index), linewidth=1.5)
+        if row["role"] != "image":
+            axes.text(x + 0.5, top, f"{index}: {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)
+
+
+COMPUTATION_COLUMNS = ["dataset", "study", "cell", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
+METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
+TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations (trillions)"}
+DASHES = ("--", "-")
+TIMED = {"sprint": ("full",)}
+"""Cells whose published trainings had threads of their own; the seconds of others tell nothing of the method."""
+# The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
+RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
+
+GROWTH_COLUMNS = ["dataset", "cell", "quantity", "comparison", "x", "mean", "low", "high", "predicted", "n"]
+TIME_AND_MEMORY = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
+SIZES = {"batches": "Batches $M$", "classes": "Classes $C$"}
+
+
+def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
+    """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
+
+    Lines mark the paper's accuracy and the record, which is a point among operations. Each study has a dash of its own. Seconds
+    are those of the cells `TIMED`.
+    """
+    figure = style.new_figure(WIDTH, 3.6, evidence)
+    studies = evidence.at_hand()
+    paper = printed_value(printed, "table1", "cifar10", "accuracy") / 100
+    panels = figure.subplots(1, 2, sharey=True)
+    parts, entries = [], []
+    for study, dash in zip(studies, DASHES, strict=False):
+        history = evidence.frame(study, "history.csv")
+        for cell, variants in evidence.expected[study]["cells"].items():
+            by_epoch = history[history["cell"] == cell].groupby("epoch")
+            if "length" in variants or not len(by_epoch):
+                continue
+            method = variants.get("method", variants.get("kernel"))
+            look: dict[str, Any] = {"color": METHOD_COLOURS[method], "ls": dash}
+            for axes, quantity in zip(panels, TIME_PANELS, strict=True):
+                if quantity == "seconds" and cell not in TIMED.get(study, ()):
+                    continue
+                curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
+                curve = curve.assign(x=by_epoch[quantity].median()).reset_index()
+                axes.plot(curve["x"], curve["median"], lw=1.3, **look)
+                axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
+                parts.append(curve.assign(name=study, cell=cell, quantity=quantity))
+            title = model_title(method) if method in MODEL_OF else VARIANT_TITLES[method]
+            entries.append(Line2D([], [], lw=1.5, label=f"{title}, {study}", **look))
+    for axes, label in zip(panels, TIME_PANELS.values(), strict=True):
+        axes.axhline(paper, color="0.3", ls=":", lw=1)
+        axes.set(xscale="log", xlabel=label)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    panels[0].set_ylabel("Validation accuracy (%)")
+    panels[0].yaxis.set_major_formatter(style.per_cent)
+    panels[0].xaxis.set_major_formatter(ScalarFormatter())
+    panels[1].plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
+    panels[1].xaxis.set_major_formatter(lambda operations, _: f"{operations / 1e12:g}")
+    entries += [
+        Line2D([], [], color="0.3", ls=":", lw=1, label=f"the paper's accuracy ({100 * paper:.2f} %)"),
+        Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return figure, parts
+
+
+def time_and_memory(evidence: Evidence) -> Drawn:
+    """Draw seconds (top) and peak memory (bottom) of Algorithm 3 against M (left) and C (right)."""
+    (dataset,) = evidence.expected
+    grown = growth(evidence.frame(dataset, "benchmark.csv"))
+    figure = style.new_figure(WIDTH, 4.2, evidence)
+    panels = figure.subplots(2, 2, sharey="row")
+    for line, (quantity, heading) in zip(panels, TIME_AND_MEMORY.items(), strict=True):
+        measured = grown[grown["quantity"] == quantity]
+        for axes, (comparison, label) in zip(line, SIZES.items(), strict=True):
+            _draw_growth(axes, measured[measured["comparison"] == comparison])
+            axes.set_xlabel(label)
+            if quantity == "seconds":
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_formatter(NullFormatter())
+            else:
+                axes.set_ylim(0, 1.15 * measured["high"].max())
+        line[0].set_ylabel(heading)
+    entries = [
+        Line2D([], [], color="0.2", marker="o", ms=3.5, ls="", label="measured"),
+        Line2D([], [], color="0.2", lw=0.9, label="predicted from counted passes"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=2)
+    return figure, [grown.assign(name=dataset, cell="measurements")]
+
+
+def growth(measured: pd.DataFrame) -> pd.DataFrame:
+    """Summarise seconds and peak memory of an epoch of Algorithm 3 over M (comparison `batches`) and over C (`classes`).
+
+    Columns: quantity, comparison, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds, NaN for memory),
+    n (repetitions).
+    """
+    x = measured["M"].where(measured["comparison"] == "batches", measured["C"])
+    own = measured[measured["comparison"].isin(SIZES)].assign(x=x)
+    keys = ["comparison", "quantity", "x"]
+    found = own.groupby(keys)["value"].agg(mean="mean", low="min", high="max", n="count").reset_index()
+    predicted = found[found["quantity"] == "predicted"].assign(quantity="seconds", predicted=found["mean"])
+    grown = found[found["quantity"].isin(TIME_AND_MEMORY)].merge(predicted[[*keys, "predicted"]], "left", keys)
+    return grown.sort_values(keys, ascending=[True, False, True])
+
+
+def _draw_growth(axes: Axes, grown: pd.DataFrame) -> None:
+    """Draw measured means (points), their range over repetitions (bars) and what passes predict (line)."""
+    axes.plot(grown["x"], grown["predicted"], color="0.2", lw=0.9)
+    axes.vlines(grown["x"], grown["low"], grown["high"], color="0.2", lw=1.2)
+    axes.plot(grown["x"], grown["mean"], "o", ms=3.5, color="0.2", ls="")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(grown["x"], [f"{x:g}" for x in grown["x"]])
+
+
+VERDICT_COLUMNS = [
+    "claim", "title", "dataset", "study", "model", "quantity", "target", "number", "from", "distance", "to", "limit", "verdict",
+    "qualifier",
+]  # fmt: skip
+MODEL_KEYS = {entry.title: model for model, entry in MODELS.items()}
+COLOURS = {
+    Outcome.REPRODUCED: BLUE,
+    Outcome.REACHED: GREEN,
+    Outcome.IN_PART: "#8c4f80",
+    Outcome.NOT_REPRODUCED: VERMILION,
+    Outcome.INCONCLUSIVE: "0.25",
+    Outcome.DEPENDS: "#a06e00",
+    Outcome.NOT_TESTABLE: GREY,
+}
+ROW, SMALL = 0.32, 7
+"""Height of a row (inches), for two lines of text, and the size of its letters (points)."""
+NUMBERS, VERDICTS = 6, 138
+"""Where the texts at the right begin (points from the axis)."""
+TITLE, NUMBER = 31, 36
+"""Letters of a line of a title, and of a number."""
+FARTHEST = 100
+"""Margins at which the axis ends; intervals beyond are cut there."""
+
+
+def verdicts(evidence: Evidence, claims: Sequence[Mapping[str, Any]]) -> Drawn:
+    """Draw a row for each verdict of `claims.json`: how far its decisive numbers lie from the threshold, in margins."""
+    judged = [claim for claim in claims if claim["outcome"]]
+    rows = [row for claim in judged for row in _numbers(claim, evidence)]
+    figure = style.new_figure(WIDTH, ROW * len(judged) + 0.8, evidence)
+    axes = figure.subplots()
+    for place, claim in enumerate(judged):
+        _draw(axes, place, claim, [row for row in rows if row["claim"] == claim["id"]])
+    axes.axvline(0, color="0.3", lw=0.8, zorder=1)
+    axes.axvspan(0, FARTHEST, color="#eef4f9", lw=0, zorder=0)
+    axes.set_xscale("symlog", linthresh=1, linscale=0.6)
+    axes.set(xlim=(-FARTHEST, FARTHEST), ylim=(len(judged) - 0.4, -0.6))
+    axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
+    axes.set_xlabel("distance from the threshold, in margins of relevance")
+    axes.set_title("against the claim  |  for the claim", fontsize=SMALL)
+    axes.set_yticks(range(len(judged)), [textwrap.fill(f"{claim['id']}  {claim['title']}", TITLE) for claim in judged])
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    return figure, [pd.DataFrame(rows)]
+
+
+def _numbers(claim: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any]]:
+    """Return a row for each number that decides a claim, with its distance from the threshold; one without any if none does."""
+    shared = {**claim, "claim": claim["id"], "verdict": claim["outcome"]}
+    rows = []
+    for estimate in [estimate for estimate in claim["estimates"] if estimate["decides"]]:
+        name, dataset = estimate["name"], evidence.dataset_of(estimate["name"])
+        of = {
+            "dataset": dataset,
+            "study": None if name == dataset else name,
+            "model": MODEL_KEYS.get(estimate["model"]),
+        }
+        row = {**shared, **estimate, **of, "number": estimate["text"]}
+        del row["name"]
+        if estimate["margins"]:
+            threshold, limit = estimate["holds"]
+            row["from"], row["distance"], row["to"] = (margin - threshold for margin in estimate["margins"])
+            row["limit"] = None if limit is None else limit - threshold
+        rows.append(row)
+    return rows or [shared]
+
+
+def _draw(axes: Axes, place: int, claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw a verdict: its numbers, one above the other, their texts, and its words."""
+    colour, offsets = COLOURS[claim["outcome"]], 0.4 * (np.arange(len(rows)) - (len(rows) - 1) / 2)
+    beside: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+    for row, y in zip([row for row in rows if "number" in row], place + offsets, strict=False):
+        text = f"{row['number']}, {row['target']}" if row["target"] else row["number"]
+        if "distance" in row:
+            low, mean, high = np.clip([row["from"], row["distance"], row["to"]], -FARTHEST, FARTHEST)
+            axes.plot([low, high], [y, y], color=colour, lw=1.6)
+            axes.plot([mean], [y], "o", color=colour, ms=4.5, mew=0)
+            axes.plot([row["limit"] or np.nan], [y], "|", color="0.3", ms=12)
+        else:
+            axes.annotate("no interval", (0, y), (3, 0), textcoords="offset points", va="center", fontsize=SMALL)
+            text = f"{text} ({row['quantity']})"
+        unbroken = text.replace(", +", ",\u00a0+").replace(", -", ",\u00a0-")
+        axes.annotate(textwrap.fill(unbroken, NUMBER), (1, y), (NUMBERS, 0), fontsize=SMALL, **beside)
+    words = "\n".join(filter(None, [claim["outcome"], claim["qualifier"]]))
+    axes.annotate(words, (1, place), (VERDICTS, 0), color=colour, fontsize=SMALL, fontweight="bold", **beside)

@@ -1,0 +1,109 @@
+"""Texts: what the paper prints, captions, the files beside outputs, tables and blocks of documents.
+
+A caption is sentences written by hand, and a line of data, seeds and hardware from the evidence. A CSV has what an output shows,
+a JSON its caption and the identities of its runs, whose records stand once, in the evidence that the JSON names.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+import pandas as pd
+
+from clailearn.errors import InputError
+from replication.report.evidence import Evidence, run_cell, run_name
+from replication.report.labels import MINI_NOTE
+
+
+def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> float:
+    """Return a value that the paper prints; nan where it prints none."""
+    found = values[(values["table"] == table) & (values["row"] == row) & (values["metric"] == metric)]
+    return float("nan") if found.empty else float(found["value"].iloc[0])
+
+
+def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a caption: the first paragraph of `fixed` as a line, each further one as a note, and what the output rests on.
+
+    `runs` are the records of the runs behind the output.
+    """
+    paragraphs = [" ".join(paragraph.split()) for paragraph in fixed.split("\n\n")]
+    line = " ".join(_basis(evidence, runs))
+    return "\n".join(text for text in [*paragraphs, line] if text)
+
+
+def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return sentences on data, seeds, folds, hardware and what was not run; the mark of synthetic data is the last one."""
+    data = "; ".join(dict.fromkeys(evidence.title(key) for key in evidence.at_hand()))
+    hardware = "; ".join(sorted({str(run["hardware"]) for run in runs}))
+    missing = "; ".join(
+        f"{evidence.title(key)}, which needs {evidence.expected[key]['needs']}"
+        for key in evidence.expected
+        if not evidence.has(key)
+    )
+    parts = {
+        "Data": data, "Seeds": replicate_text(evidence, runs, "seed"), "Folds": replicate_text(evidence, runs, "fold"),
+        "Hardware": hardware, "Not run": missing,
+    }  # fmt: skip
+    sentences = [f"{name}: {text}." for name, text in parts.items() if text]
+    return [*sentences, MINI_NOTE] if evidence.miniature else sentences
+
+
+def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: Literal["seed", "fold"]) -> str:
+    """Return the seeds or folds of run records, such as 0-2; datasets are named where theirs differ.
+
+    Models of a dataset may differ, such as 0-2 or 0-4: the n beside each number in the CSV tells which model has how many.
+    """
+    records = [(run_name(run), run_cell(run), int(run[unit])) for run in runs if run[unit] is not None]
+    frame = pd.DataFrame(records, columns=["name", "cell", unit])
+    ranges = frame.groupby(["name", "cell"], sort=False)[unit].agg(_ranges)
+    named: dict[str, list[str]] = {}
+    for name, texts in ranges.groupby("name", sort=False):
+        named.setdefault(" or ".join(sorted(set(texts))), []).append(evidence.title(str(name)))
+    if len(named) == 1:
+        return next(iter(named))
+    return "; ".join(f"{text} ({'; '.join(titles)})" for text, titles in named.items())
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return 0-2, 5 for 0, 1, 2, 5."""
+    texts = []
+    for _, pairs in groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in pairs]
+        texts.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
+    return ", ".join(texts)
+
+
+def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]], **further: Any) -> str:
+    """Return the JSON beside an output: caption, data, evidence, the identities of its runs, and what is `further` there."""
+    content = {
+        "caption": text,
+        "data": [evidence.title(key) for key in evidence.at_hand()],
+        "evidence": evidence.root.name,
+        "runs": [str(run["run"]) for run in runs],
+        **further,
+    }
+    lines = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    # An object without others is a line.
+    return re.sub(r"(?<=.)\{[^{}]*\}", lambda leaf: re.sub(r"\n\s*", " ", leaf[0]), lines, flags=re.DOTALL) + "\n"
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV with six significant digits and Unix line ends."""
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
+    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
+
+
+def replace_block(text: str, name: str, block: str) -> str:
+    """Return a document with `block` between the lines `<!-- name:begin -->` and `<!-- name:end -->`, which it must have."""
+    before, begin, rest = text.partition(f"<!-- {name}:begin -->\n")
+    _, end, after = rest.partition(f"<!-- {name}:end -->")
+    if not (begin and end):
+        raise InputError(f"found no block {name} in the document, expected the lines that begin and end it")
+    return f"{before}{begin}{block}\n{end}{after}"
