@@ -1,5 +1,6 @@
 """Latent signals: the stay shown, the area between signals, roughness."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,34 @@ from replication.experiments import latent
 from replication.experiments.latent import (
     areas_around_onset,
     choose_stay,
+    likenesses,
     mean_areas,
     roughness,
     seen_statistics,
 )
+from replication.experiments.predictions import save_predictions
+from replication.metrics.bootstrap import Calibration, Predictions
+from replication.runs.run import RunId
 
 
 def statistics(*given: Any) -> Any:
     return seen_statistics(*given).set_index("quantity")["value"]
+
+
+def test_likeness_is_the_correlation_of_votes_with_the_process_of_the_same_fold(tmp_path: Path) -> None:
+    votes, process = np.array([-0.5, 0.1, 0.2, 0.7]), {0: [1.0, 2.0, 1.5, 4.0], 1: [4.0, 1.0, 2.0, 0.0]}
+    paths = {"predictions": [], "latent": []}
+    for fold, mean in process.items():
+        for cell, kind in (("clai-m", "predictions"), ("gp", "latent")):
+            folder = tmp_path / "cohort" / cell / "seed0" / f"fold{fold}"
+            folder.mkdir(parents=True)
+            paths[kind].append(str(folder / ("predictions.parquet" if kind == "predictions" else "latent.npz")))
+        np.savez(paths["latent"][-1], mean=mean, sd=mean)
+        given = Predictions(votes, votes, votes, None, Calibration(slope=1.0, intercept=0.0, vote=True))
+        save_predictions(Path(paths["predictions"][-1]), {RunId("cohort", "clai-m", 0, fold): given})
+    found = likenesses(**paths)
+    expected = [np.corrcoef(votes, mean)[0, 1] for mean in process.values()]
+    assert [frame["value"].item() for frame in found.values()] == pytest.approx(expected, abs=1e-4)
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:

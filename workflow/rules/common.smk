@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
 from replication.runs import outputs, registry, settings as run_settings
-from replication.runs.registry import CLAI, EMBEDDING, MODELS, fitted_on
+from replication.runs.registry import CLAI, MODELS, fitted_on
 from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
@@ -79,7 +79,8 @@ def prepared_of(name):
 
 def embeddings_below(name, run, model):
     """The embeddings that a baseline on a dataset or in a study is fitted on; none for other models."""
-    return f"<results>/{name}/{EMBEDDING}/{run}/embedded.safetensors" if MODELS[model].of == "embeddings" else []
+    base = MODELS[model].embeddings
+    return f"<results>/{name}/{base}/{run}/embedded.safetensors" if base else []
 
 
 def file_of_first_run(name):

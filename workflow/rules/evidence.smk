@@ -47,6 +47,7 @@ rule trace_signals:
         embedded=files_of_models("embedded.safetensors", CLAI),
         latent=files_of_models("latent.npz", [name for name, model in MODELS.items() if model.latent]),
         controls=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "latent.csv"),
+        predictions=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "predictions.parquet"),
         areas=lambda wildcards: files_of(outputs.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:

@@ -1,6 +1,7 @@
 """The latent space: embeddings in two dimensions (figures 1 and 2), and over the hours of a stay (figure 4, claim 11)."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 
 from clailearn.kernels import Kernel
+from replication.datasets.files import read_parquet
 from replication.datasets.prepared import Prepared
 from replication.metrics.hourly import segments
 from replication.models.embedding import Embedded, load_embedded
@@ -108,6 +110,26 @@ def trace_signals(
             }
             shown.append(pd.DataFrame(columns))
     return pd.concat(shown) if shown else pd.DataFrame(columns=COLUMNS["signals.csv"]), processes
+
+
+def likenesses(predictions: Sequence[str], latent: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Return how far the score of a run goes with the mean of the Gaussian process of its fold, in the columns of `latent.csv`.
+
+    It is the correlation over the test hours of the fold. predictions, latent: paths of runs, `gp` among the latter.
+    """
+    means = {
+        run.fold: np.load(path, allow_pickle=False)["mean"]
+        for run, path in sorted(((RunId.parse(path), path) for path in latent), reverse=True)
+        if run.cell == "gp"
+    }
+    found = {}
+    for path in predictions:
+        if (mean := means.get(RunId.parse(path).fold)) is not None:
+            frame = read_parquet(Path(path))
+            score = frame["log_odds"].to_numpy(np.float64)
+            score = np.where(frame["vote"], np.tanh(score / 2), score)
+            found[path] = pd.DataFrame({"quantity": ["likeness"], "value": [float(np.corrcoef(score, mean)[0, 1])]})
+    return found
 
 
 def areas_around_onset(

@@ -64,11 +64,12 @@ def create(key: str) -> Model:
 class RowClassifier(Model):
     """A classifier of vectors: of rows of features, of single hours by the encoder's inputs, or of embeddings.
 
-    Its settings are the block of `baselines` with the model's name, underscores for hyphens.
+    Its settings are the block of `baselines` that its entry in the registry reads, if any.
     """
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
-        settings = run.settings.get("baselines", {}).get(self.key.replace("-", "_"), {})
+        blocks = [key.removeprefix("baselines.") for key in MODELS[self.key].reads]
+        settings = run.settings["baselines"][blocks[0]] if blocks else {}
         if run.splits.train.x.ndim != 2:  # type: ignore[attr-defined]
             raise InputError(
                 f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "

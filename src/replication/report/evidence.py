@@ -27,12 +27,8 @@ from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, 
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
-PRINTED_LOSS = {
-    "challenge2019": ("printed-loss",),
-    "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
-}
-"""By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
-
+SEPSIS_READINGS = ("recording-batches", "sixteen-recordings")
+"""Septic patients with the printed loss over all hours: a recording as a batch, as the paper has it, and the next reading."""
 
 SIGNALS = "signals.csv"
 PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))

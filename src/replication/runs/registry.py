@@ -67,6 +67,7 @@ class Entry:
     of: Kind
     dash: str = "-."
     kernel: str | None = None
+    embeddings: str | None = None
     reads: Sequence[str] = ()
     latent: bool = False
     recordings_only: bool = False
@@ -85,8 +86,8 @@ NETWORK_SETTINGS = ("device", "encoder", "target", "training")
 """What all networks read, beside their `reads`; of it other models read `training.samples`."""
 CLAI = ["clai-m", "clai-c"]
 """The paper's models of Collaborative Learning, to which its printed values and claims apply."""
-EMBEDDING = "clai-c"
-"""The model whose embeddings others are fitted on: the earlier, cosine form of CLaI, whose long tails motivate the mixture."""
+MIXTURES = {str(entry.embeddings): name for name, entry in MODELS.items() if entry.of == "embeddings"}
+"""By the model whose embeddings it is fitted on, a mixture, which compares with that model alone."""
 
 
 # What the controls of claims rest on

@@ -52,7 +52,7 @@ COLUMNS: dict[str, list[str]] = {
     "metrics.csv": ["name", "cell", "seed", "fold", "rule", "shares", "metric", "value"],
     "history.csv": [
         "name", "cell", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-        "validation_accuracy", "learning_rate",
+        "validation_accuracy", "validation_auroc", "learning_rate",
     ],
     "reliability.csv": ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"],
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],

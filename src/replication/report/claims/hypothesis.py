@@ -146,7 +146,7 @@ def agreed(outcomes: Iterable[Outcome]) -> Outcome:
     return Outcome.DEPENDS if len(decisions) > 1 else Outcome.INCONCLUSIVE
 
 
-def n_that_decides(values: pd.Series, asked: Hypothesis) -> str:
+def n_that_decides(values: pd.Series, asked: Hypothesis, *, log: bool = False) -> str:
     """Return how many replicates would decide what is inconclusive, at a power of 80 %; `TOO_MANY` above `LARGEST_N`.
 
     The design is simulated: normal replicates with the mean and the spread of those at hand, and their intervals, over folds
@@ -154,14 +154,17 @@ def n_that_decides(values: pd.Series, asked: Hypothesis) -> str:
 
     Args:
         values: the replicates at hand, whose index names their unit.
+        log: whether they are ratios, whose interval is one on the log scale.
     """
-    mean, sd, n = spread(values)
+    mean, sd, n = spread(np.log(values) if log else values)
+    to_number = np.exp if log else np.positive
     drawn = np.random.default_rng(0).normal(mean, sd, (SIMULATIONS, LARGEST_N))
     for count in range(n + 1, LARGEST_N + 1):
         part = drawn[:, :count]
         half = half_widths(part.std(axis=1, ddof=1), count, str(values.index.name))
-        means = asked.sign * (part.mean(axis=1) - asked.null)
-        borne_out, excluded = asked.decide(means - half, means, means + half)
+        center = part.mean(axis=1)
+        ends = np.stack([to_number(center + shift) - asked.null for shift in (-half, 0 * half, half)])
+        borne_out, excluded = asked.decide(*(ends[:: asked.sign] * asked.sign))
         if (borne_out | excluded).mean() >= POWER:
             return f"{count}"
     return TOO_MANY

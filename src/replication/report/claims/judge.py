@@ -100,9 +100,10 @@ class Finding:
     def _outcome(self, rows: pd.DataFrame, required: Sequence[str]) -> Outcome:
         """Join the outcomes of a model; a part without evidence is not testable."""
         join = some_of if self.claim.get("join") == "some" else all_of
-        lacking = set(required) - set(rows["part"])
-        said = rows.loc[rows["outcome"] != Outcome.NO_SAY, "outcome"]
-        return join([*said.dropna(), *[Outcome.NOT_TESTABLE] * len(lacking)])
+        said = rows[rows["outcome"] != Outcome.NO_SAY]
+        there = rows if self.claim.get("join") == "learned" else said
+        lacking = set(required) - set(there["part"])
+        return join([*said["outcome"].dropna(), *[Outcome.NOT_TESTABLE] * len(lacking)])
 
     @property
     def untested(self) -> list[str]:

@@ -14,7 +14,7 @@ from replication.report.claims.readings import PAIR, Material, Reading, learned,
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.texts import printed_value
-from replication.runs.registry import CLAIM_TEXTS, EMBEDDING, MODELS
+from replication.runs.registry import CLAIM_TEXTS, MIXTURES, MODELS
 
 Role = Literal["test", "informs", "option", "beside", "control"]
 MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]
@@ -26,8 +26,9 @@ WANTED: dict[str, tuple[Kind, int]] = {
     "nearly": ("nearly", 1),
 }  # fmt: skip
 """By the word of a row in claims.yaml the kind of a hypothesis, and its sign."""
-EACH = "each kernel"
-"""In place of an arm: CLaI-M and CLaI-C in turn. One that passes is enough, since the paper names none."""
+EACH, MIXTURE = "each kernel", "its mixture"
+"""In place of an arm: CLaI-M and CLaI-C in turn, of which one that passes is enough, since the paper names none; and beside a
+kernel the mixture on its embeddings."""
 
 
 class Unit(NamedTuple):
@@ -62,7 +63,7 @@ _UNITS = {
     "share": (PER_CENT, POINTS),
     "change": (POINTS, POINTS),
     "number": (NUMBER, DIFFERENCE),
-    "rise": (NUMBER, DIFFERENCE),
+    "unbounded": (NUMBER, DIFFERENCE),
     "effect": (EFFECT, EFFECT),
 }
 """By the kind of a measure the unit of a value, and of a difference."""
@@ -119,7 +120,7 @@ class Test:
         if margin == "printed":
             ours, other = (printed_value(printed, "table3", model, self.measure.split("_")[0]) for model in self.arms)
             margin = other - ours
-        bounds = ANY if self.over or self.kind in ("effect", "rise") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
+        bounds = ANY if self.over or self.kind in ("effect", "unbounded") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
         kind, sign = WANTED[self.want]
         return Hypothesis(kind, margin, sign, self.than, bounds)
 
@@ -131,6 +132,8 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
     lists = listed | {"of": PAIR} if each else listed
     for values in itertools.product(*lists.values()):
         test = Test(**dict(zip(lists, values, strict=True)))
+        if test.minus == MIXTURE:
+            test = replace(test, minus=MIXTURES[test.of])
         yield replace(test, model=title_of(test.of)) if each else test
 
 
@@ -277,7 +280,8 @@ class Numbers:
             columns: others of `COLUMNS`; those that are not given are empty.
         """
         if isinstance(values, pd.Series):
-            value = log_interval(values) if log and (values > 0).all() else interval(values)
+            log = log and bool((values > 0).all())
+            value = log_interval(values) if log else interval(values)
         else:
             value = values if isinstance(values, Interval) else Interval(values, np.nan, np.nan, 0)
         if np.isnan(value.mean):
@@ -291,7 +295,7 @@ class Numbers:
             reason = ""
         needed = ""
         if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
-            needed = n_that_decides(values, asked)
+            needed = n_that_decides(values, asked, log=log)
         bounds = (value.low, value.mean, value.high) if value.known else ()
         margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
         option = option if role == "test" else ""
@@ -338,7 +342,8 @@ def _digits(number: float) -> float | None:
 def embeddings_of(arm: str) -> str:
     """Return the arm whose embeddings a model is fitted on; nothing for one that embeds samples itself."""
     name, cell = arm.split("/")
-    return f"{name}/{EMBEDDING}" if cell in MODELS and MODELS[cell].of == "embeddings" else ""
+    base = MODELS[cell].embeddings if cell in MODELS else None
+    return f"{name}/{base}" if base else ""
 
 
 def title_of(arm: str) -> str:
