@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from scipy import integrate, optimize
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import orthogonal
 
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
@@ -23,8 +24,14 @@ from replication.runs.registry import MODELS
 def build_clai(
     settings: Mapping[str, Any], model: str, inputs: int, conditions: int, seed: int
 ) -> tuple[Encoder, Kernel]:
-    """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed."""
+    """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed.
+
+    Behind a free linear head, M = L' L adds no function: the head could be L times as large. Columns of W_k that stay orthonormal
+    turn and project features, and leave their scales to M.
+    """
     encoder = build_encoder(settings, inputs, conditions, seed)
+    if settings["encoder"]["head"] == "orthonormal":
+        orthogonal(encoder.head, "weight")
     return encoder, build(str(MODELS[model].kernel), settings["embedding_size"], settings["kernel"]["metric"])
 
 
