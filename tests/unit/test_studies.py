@@ -96,7 +96,7 @@ def recordings() -> Prepared:
 
 def settings_of_recordings(**own: Any) -> dict[str, Any]:
     small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
-    return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0}, **own}
+    return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0, "head": "linear"}, **own}
 
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:

@@ -68,13 +68,13 @@ class RowClassifier(Model):
     """
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
-        blocks = [key.removeprefix("baselines.") for key in MODELS[self.key].reads]
-        settings = run.settings["baselines"][blocks[0]] if blocks else {}
         if run.splits.train.x.ndim != 2:  # type: ignore[attr-defined]
             raise InputError(
                 f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "
                 f"models of {run.id.name}."
             )
+        blocks = [key.removeprefix("baselines.") for key in MODELS[self.key].reads]
+        settings = run.settings["baselines"][blocks[0]] if blocks else {}
         train, val = ((items.x.numpy(), items.labels.numpy()) for items in run.splits[:2])  # type: ignore[attr-defined]
         self.fit_rows(*train, *val, seed=run.id.seed, **settings)
         return []
