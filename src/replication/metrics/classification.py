@@ -44,6 +44,8 @@ from clailearn.errors import InputError
 
 ECE_BINS = 15
 """Equal-width bins of the calibration error, the field's usual number."""
+OTHER_BINS = (10, 30)
+"""Numbers of bins beside it, since an error after a temperature depends on them."""
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[
     raw, scaled = class_probabilities(probability), class_probabilities(calibrated)
     return multiclass_metrics(y, raw) | {
         "ece_scaled": expected_calibration_error(*top_label(y, scaled)),
+        **{f"ece_scaled_{n}": expected_calibration_error(*top_label(y, scaled), bins=n) for n in OTHER_BINS},
         "log_loss": log_loss(y, raw),
         "log_loss_scaled": log_loss(y, scaled),
         "brier_scaled": brier(y, scaled),

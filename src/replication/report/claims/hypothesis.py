@@ -112,6 +112,7 @@ def decided(borne_out: bool, excluded: bool = True) -> Outcome:
     return Outcome.NOT_REPRODUCED if excluded else Outcome.INCONCLUSIVE
 
 
+_POSITIVE = [Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART]
 _WEAKEST_FIRST = [
     Outcome.NOT_REPRODUCED, Outcome.NOT_TESTABLE, Outcome.REACHED, Outcome.INCONCLUSIVE, Outcome.IN_PART, Outcome.REPRODUCED,
 ]  # fmt: skip
@@ -138,10 +139,14 @@ def one_of(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def agreed(outcomes: Iterable[Outcome]) -> Outcome:
-    """Join the outcomes of readings: theirs if they agree, `inconclusive` if one is, `depends` if they contradict each other."""
+    """Join the outcomes of readings: theirs if they agree, the weaker of two that bear the claim out, `inconclusive` if one is,
+    `depends` if they contradict each other.
+    """
     found = {outcome for outcome in outcomes if outcome != Outcome.NOT_TESTABLE}
     if len(found) <= 1:
         return found.pop() if found else Outcome.NOT_TESTABLE
+    if found <= set(_POSITIVE):
+        return max(found, key=_POSITIVE.index)
     decisions = found - {Outcome.INCONCLUSIVE}
     return Outcome.DEPENDS if len(decisions) > 1 else Outcome.INCONCLUSIVE
 

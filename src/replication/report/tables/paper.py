@@ -47,6 +47,7 @@ def results(evidence: Evidence, metrics: Sequence[Metric], always: Mapping[str, 
     """
     values = evidence.table("metrics.csv")
     found = summary(in_units(values[printed_reading(values)], metrics), KEYS)
+    found["low"] = found["low"].clip(lower=0)  # None of these metrics can be negative.
     asked = [(name, model, metric.key) for name in always for model, metric in product(always[name], metrics)]
     keys = pd.concat([found[KEYS], pd.DataFrame(asked, columns=KEYS)]).drop_duplicates()
     return keys.merge(found, "left", KEYS).fillna({"n": 0}).astype({"n": int})
