@@ -56,7 +56,6 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint
 
-# A part that was measured stays; `snakemake --forcerun measure_complexity` would measure all parts anew.
 benchmark: $(INSTALLED) ## measure time and memory of training; nothing else should run on this machine
 	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 

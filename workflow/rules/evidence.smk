@@ -208,12 +208,11 @@ rule measure_complexity:
     input:
         library=[*TRAINING, "src/replication/experiments/schedules.py"],
     output:
-        measured=f"<results>/{registry.BENCHMARK}/{{part}}.csv",
-        record=f"<results>/{registry.BENCHMARK}/{{part}}.json",
+        measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
+        records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",
+        description=f"<results>/{registry.BENCHMARK}/evidence/dataset.json",
     log:
-        f"<logs>/{registry.BENCHMARK}/measure_complexity_{{part}}.log",
-    wildcard_constraints:
-        part="|".join(registry.BENCHMARK_PARTS),
+        f"<logs>/{registry.BENCHMARK}/measure_complexity.log",
     conda:
         "../../envs/environment.yaml"
     threads: config["threads"] if config["miniature"] else 1024
@@ -225,27 +224,6 @@ rule measure_complexity:
             ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"],
         ),
     message:
-        "Measure time and memory ({wildcards.part}) while the machine does nothing else."
+        "Measure time and memory while the machine does nothing else."
     script:
         "../scripts/measure_complexity.py"
-
-
-rule gather_complexity:
-    input:
-        measured=expand(f"<results>/{registry.BENCHMARK}/{{part}}.csv", part=registry.BENCHMARK_PARTS),
-        records=expand(f"<results>/{registry.BENCHMARK}/{{part}}.json", part=registry.BENCHMARK_PARTS),
-        library=DATA,
-    output:
-        measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
-        records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",
-        description=f"<results>/{registry.BENCHMARK}/evidence/dataset.json",
-    log:
-        f"<logs>/{registry.BENCHMARK}/gather_complexity.log",
-    conda:
-        "../../envs/environment.yaml"
-    params:
-        miniature=config["miniature"],
-    message:
-        "Put the parts of the measurement of time and memory together."
-    script:
-        "../scripts/gather_complexity.py"

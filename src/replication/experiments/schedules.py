@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from clailearn import algorithms_as_printed as printed
-from clailearn.encoders import build_classifier, move
+from clailearn.encoders import move
 from clailearn.kernels import MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples, precision_context
@@ -71,10 +71,11 @@ MINIATURE = Sizes(
 )
 
 
-def measure(part: str, settings: Mapping[str, Any], device: torch.device) -> pd.DataFrame:
-    """Return the rows of a part, a method of `Measurement`; sizes are small where the settings are those of the miniature."""
+def measure(settings: Mapping[str, Any], device: torch.device) -> pd.DataFrame:
+    """Return the rows of all comparisons; sizes are small where the settings are those of the miniature."""
     measurement = Measurement(settings, device, MINIATURE if settings["miniature"] else Sizes())
-    return pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
+    # Memory comes first: before this process has computed anything.
+    return pd.DataFrame([*measurement.growth(), *measurement.schedules()], columns=COLUMNS["benchmark.csv"])
 
 
 def peak(case: Case, cuda: bool) -> float:
@@ -88,16 +89,22 @@ def peak(case: Case, cuda: bool) -> float:
     return read() - before
 
 
-def peaks(cases: Sequence[Case], device: torch.device) -> list[Row]:
-    """Return the peak memory of each case. On the CPU each has a process: a fork of this one, which has computed nothing yet."""
+def peaks(cases: Sequence[Case], device: torch.device, repetitions: int) -> list[Row]:
+    """Return the peak memory of each case, in each repetition.
+
+    On the CPU each has a process: a fork of this one, which has computed nothing yet.
+    """
+    again = [(case, repetition) for repetition in range(repetitions) for case in cases]
     importlib.import_module("torch._dynamo")  # The first step of an optimiser would, as memory of the training.
     measured = partial(peak, cuda=device.type == "cuda")
     if device.type == "cuda":
-        values = [measured(case) for case in cases]
+        values = [measured(case) for case, _ in again]
     else:  # The threads of this process do not survive a fork, so there is one.
         with multiprocessing.get_context("fork").Pool(1, use_threads, [1], maxtasksperchild=1) as pool:
-            values = pool.map(measured, cases, chunksize=1)
-    return [case.row(0, "peak_memory_mb", value) for case, value in zip(cases, values, strict=True)]
+            values = pool.map(measured, [case for case, _ in again], chunksize=1)
+    return [
+        case.row(repetition, "peak_memory_mb", value) for (case, repetition), value in zip(again, values, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -118,33 +125,20 @@ class Measurement:
         shapes = [("batches", sizes.growing._replace(batches=number)) for number in sizes.batches]
         shapes += [("classes", sizes.growing._replace(classes=number)) for number in sizes.classes]
         cases = [self._epoch(comparison, SCHEDULES[0], shape) for comparison, shape in shapes]
-        rows = peaks(cases, self.device)
-        for case in cases:
-            rows += self._time([case])
-        return rows
+        return [*peaks(cases, self.device, self.sizes.repetitions), *self._time(cases)]
 
     def _epoch(self, comparison: str, variant: str, shape: Shape) -> Case:
         return Case(comparison, variant, shape, partial(self._prepare_epoch, shape, variant))
 
-    def _time(self, epochs: Sequence[Case]) -> list[Row]:
-        """Return the median seconds of epochs of one shape, and those predicted from a bare pass, in each repetition."""
-        shape = epochs[0].shape
-        cases = [
-            Case("", name, shape, partial(self._prepare_pass, shape, name == "both")) for name in ("forward", "both")
-        ]
-        cases += epochs
+    def _time(self, cases: Sequence[Case]) -> list[Row]:
+        """Return the median seconds of each case in each repetition."""
         rows = []
         for repetition in range(self.sizes.repetitions):
-            seconds = {}
             first = repetition % len(cases)
             for case in [*cases[first:], *cases[:first]]:
                 timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
-                seconds[case.variant] = timer.blocked_autorange(min_run_time=self.sizes.least_seconds).median
-            there, back = seconds["forward"], seconds["both"] - seconds["forward"]
-            for epoch in epochs:
-                forward, backward = trunk_passes(epoch.variant, shape.batches, shape.classes)
-                rows.append(epoch.row(repetition, "seconds", seconds[epoch.variant]))
-                rows.append(epoch.row(repetition, "predicted", forward * there + backward * back))
+                seconds = timer.blocked_autorange(min_run_time=self.sizes.least_seconds).median
+                rows.append(case.row(repetition, "seconds", seconds))
         return rows
 
     def _prepare_epoch(self, shape: Shape, variant: str) -> Callable[[], None]:
@@ -177,33 +171,6 @@ class Measurement:
             )  # fmt: skip
 
         return epoch
-
-    def _prepare_pass(self, shape: Shape, backward: bool) -> Callable[[], None]:
-        """Return the pass of a batch through the bare trunk, or the pass and that of its gradients."""
-        trunk = build_classifier(self.settings, CHANNELS, 2, 0).trunk
-        move(trunk, self.device)
-        batch = random_images(shape, self.device)[0][: shape.batch_size]
-
-        def run() -> None:
-            trunk.zero_grad(set_to_none=True)
-            with precision_context(self.device, self.settings["training"]["precision"]):
-                features = trunk(batch)
-            if backward:
-                features.backward(torch.ones_like(features))
-
-        return run
-
-
-def trunk_passes(variant: str, batches: float, classes: float) -> tuple[float, float]:
-    """Return how many of M batches go forward through the trunk in an epoch, and how many gradients of batches come back.
-
-    variant: `printed` (Algorithm 3), `sequential` or `joint` (both with all references), with C classes.
-    """
-    pairs, anchors = batches * (batches - 1) / 2, batches - 1
-    if variant == "printed":  # For each pair the reference goes forward, and gradients come back to both.
-        return classes * (pairs + anchors), classes * 2 * pairs
-    loops = classes if variant == "sequential" else 1
-    return loops * (pairs + anchors), loops * (pairs + anchors)
 
 
 def random_images(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:

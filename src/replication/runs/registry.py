@@ -110,8 +110,6 @@ SIGNALS: list[str] = [*CLAI, "cross-entropy"]
 
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
-BENCHMARK_PARTS = ("schedules", "growth")
-"""Time and memory are measured in these parts, a job each (`replication.experiments.schedules`)."""
 THEORY = "theory"
 
 _DECLARED = read_yaml(CONFIG / "outputs.yaml")
@@ -127,7 +125,7 @@ REPOSITORY_DATASETS = frozenset(read_yaml(CONFIG / "datasets.yaml")["datasets"])
 TABLES, FIGURES = (
     {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")
 )
-CLAIMS_FIGURE = "supplement/figureS5"
+CLAIMS_FIGURE = "supplement/figureS4"
 """The figure that is drawn from the judged claims."""
 PREFIX = "tuning-"
 """Before the key of a tuning, its name among the studies. The key is that of its dataset, unless it names one."""

@@ -223,15 +223,15 @@ def growth(numbers: Numbers) -> None:
         fewest, most = rows[size].min(), rows[size].max()
         ends = f"ratio of {most:g} {comparison} to {fewest:g}"
         role: Role = "test" if time else "beside"
-        for name, bare in (("time a pass", False), (QUANTITIES["bare"], True)):
-            seconds = seconds_a_pass(rows, size, bare=bare)
-            ratio = seconds[most] / seconds[fewest]
-            want, of = (AS_LONG, {"role": role, "part": time}) if time and not bare else (None, {"role": "beside"})
-            numbers.add(BENCHMARK, f"{name}, {ends}", ratio, RATIO, want, files=files, algorithm="counting", **of)
+        seconds = seconds_a_pass(rows, size)
+        ratio, want = seconds[most] / seconds[fewest], AS_LONG if time else None
+        of: dict[str, Any] = {"role": role, "part": time, "files": files, "log": True}
+        numbers.add(BENCHMARK, f"time a pass, {ends}", ratio, RATIO, want, algorithm="counting", **of)
         memory = rows[rows["quantity"] == "peak_memory_mb"].pivot_table("value", "repetition", size)
-        grown, want = memory[most] / memory[fewest], AS_LONG if space else None
-        of = {"part": space, "algorithm": "Algorithm 3"}
-        numbers.add(BENCHMARK, f"peak memory, {ends}", grown, RATIO, want, role=role, files=files, **of)
+        numbers.add(
+            BENCHMARK, f"peak memory, {ends}", memory[most] / memory[fewest], RATIO, want,
+            algorithm="Algorithm 3", **of | {"part": space},
+        )  # fmt: skip
 
 
 def passes_as_printed(batches: pd.Series, classes: pd.Series) -> pd.Series:
@@ -239,17 +239,16 @@ def passes_as_printed(batches: pd.Series, classes: pd.Series) -> pd.Series:
     return classes * (batches - 1) * (5 * batches + 2) / 2
 
 
-def seconds_a_pass(rows: pd.DataFrame, size: str, *, bare: bool) -> pd.DataFrame:
-    """Return the time of Algorithm 3 as printed over its passes, by repetition (rows) and size (columns).
+def seconds_a_pass(rows: pd.DataFrame, size: str) -> pd.DataFrame:
+    """Return the seconds of Algorithm 3 as printed over its passes, by repetition (rows) and size (columns).
 
     Args:
         rows: of one comparison.
         size: the column that varies, M or C.
-        bare: count in the time that the passes of a bare trunk would take in the same repetition, in place of seconds.
     """
-    times = rows.pivot_table(index=["repetition", "M", "C"], columns="quantity", values="value").reset_index()
-    times["time"] = times["seconds"] / (times["predicted"] if bare else passes_as_printed(times["M"], times["C"]))
-    return times.pivot_table(index="repetition", columns=size, values="time")
+    times = rows[rows["quantity"] == "seconds"]
+    times = times.assign(value=times["value"] / passes_as_printed(times["M"], times["C"]))
+    return times.pivot_table(index="repetition", columns=size, values="value")
 
 
 def passes(numbers: Numbers) -> None:

@@ -154,10 +154,6 @@ TIMED = {"sprint": ("full",)}
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
-GROWTH_COLUMNS = ["dataset", "cell", "quantity", "comparison", "x", "mean", "low", "high", "predicted", "n"]
-TIME_AND_MEMORY = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
-SIZES = {"batches": "Batches $M$", "classes": "Classes $C$"}
-
 
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
@@ -204,56 +200,6 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, parts
-
-
-def time_and_memory(evidence: Evidence) -> Drawn:
-    """Draw seconds (top) and peak memory (bottom) of Algorithm 3 against M (left) and C (right)."""
-    (dataset,) = evidence.expected
-    grown = growth(evidence.frame(dataset, "benchmark.csv"))
-    figure = style.new_figure(WIDTH, 4.2, evidence)
-    panels = figure.subplots(2, 2, sharey="row")
-    for line, (quantity, heading) in zip(panels, TIME_AND_MEMORY.items(), strict=True):
-        measured = grown[grown["quantity"] == quantity]
-        for axes, (comparison, label) in zip(line, SIZES.items(), strict=True):
-            _draw_growth(axes, measured[measured["comparison"] == comparison])
-            axes.set_xlabel(label)
-            if quantity == "seconds":
-                axes.set_yscale("log")
-                axes.yaxis.set_major_formatter("{x:g}")
-                axes.yaxis.set_minor_formatter(NullFormatter())
-            else:
-                axes.set_ylim(0, 1.15 * measured["high"].max())
-        line[0].set_ylabel(heading)
-    entries = [
-        Line2D([], [], color="0.2", marker="o", ms=3.5, ls="", label="measured"),
-        Line2D([], [], color="0.2", lw=0.9, label="predicted from counted passes"),
-    ]
-    figure.legend(handles=entries, loc="outside lower center", ncols=2)
-    return figure, [grown.assign(name=dataset, cell="measurements")]
-
-
-def growth(measured: pd.DataFrame) -> pd.DataFrame:
-    """Summarise seconds and peak memory of an epoch of Algorithm 3 over M (comparison `batches`) and over C (`classes`).
-
-    Columns: quantity, comparison, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds, NaN for memory),
-    n (repetitions).
-    """
-    x = measured["M"].where(measured["comparison"] == "batches", measured["C"])
-    own = measured[measured["comparison"].isin(SIZES)].assign(x=x)
-    keys = ["comparison", "quantity", "x"]
-    found = own.groupby(keys)["value"].agg(mean="mean", low="min", high="max", n="count").reset_index()
-    predicted = found[found["quantity"] == "predicted"].assign(quantity="seconds", predicted=found["mean"])
-    grown = found[found["quantity"].isin(TIME_AND_MEMORY)].merge(predicted[[*keys, "predicted"]], "left", keys)
-    return grown.sort_values(keys, ascending=[True, False, True])
-
-
-def _draw_growth(axes: Axes, grown: pd.DataFrame) -> None:
-    """Draw measured means (points), their range over repetitions (bars) and what passes predict (line)."""
-    axes.plot(grown["x"], grown["predicted"], color="0.2", lw=0.9)
-    axes.vlines(grown["x"], grown["low"], grown["high"], color="0.2", lw=1.2)
-    axes.plot(grown["x"], grown["mean"], "o", ms=3.5, color="0.2", ls="")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(grown["x"], [f"{x:g}" for x in grown["x"]])
 
 
 VERDICT_COLUMNS = [
