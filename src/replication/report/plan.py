@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from replication.runs.outputs import available
+from replication.runs.outputs import available, result_file
 from replication.runs.run import RunId, records_of
 from replication.runs.settings import runs_of_model, runs_of_study
 
@@ -22,7 +22,7 @@ def runs_left(repository: Path, settings: Mapping[str, Any]) -> list[RunId]:
         elif name in settings["datasets"]:
             models = settings["datasets"][name]["models"]
             runs += [run for model in models for run in runs_of_model(settings, name, model)]
-    return [run for run in runs if not (repository / REAL / str(run) / "metrics.csv").exists()]
+    return [run for run in runs if not (repository / REAL / str(run) / result_file(settings, run.name)).exists()]
 
 
 def hours(record: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ from clailearn.model import load
 from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
-from replication.runs.outputs import evidence_files, prediction_files, published_models
+from replication.runs.outputs import evidence_files, prediction_files, published_models, result_file
 from replication.runs.registry import BENCHMARK, THEORY
 from replication.runs.run import (
     DESCRIPTION,
@@ -89,13 +89,14 @@ def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Pat
 def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> None:
     """Gather the finished runs of a study that is not finished."""
     runs = [source / str(run) for run in runs_of_study(settings, name)]
-    finished = [run for run in runs if (run / "metrics.csv").exists()]
+    result = result_file(settings, name)
+    finished = [run for run in runs if (run / result).exists()]
     if not finished:
         raise InputError(
-            f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0]}/metrics.csv"
+            f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0] / result}"
         )
     folder.mkdir(parents=True)
-    for file in ("metrics.csv", "history.csv"):
+    for file in (result, "history.csv"):
         gather_files([run / file for run in finished], file, study=True).to_csv(folder / file, index=False)
     write_records(folder / RUNS, [json.loads((run / "run.json").read_text()) for run in finished])
     prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION

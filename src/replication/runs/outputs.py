@@ -98,6 +98,12 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
     return [f"{run}/{single}" for run in behind.get(file, [])]
 
 
+def result_file(settings: Mapping[str, Any], name: str) -> str:
+    """Return the file of a run that says what it reached: it is there once the run is finished."""
+    traced = name in settings["studies"] and settings["studies"][name]["scored_on"] == "alignment"
+    return "alignment.csv" if traced else "metrics.csv"
+
+
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files of a name below `root`; below results/published, which has no rows of patients, those there."""
     files: list[str]
@@ -106,8 +112,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name == BENCHMARK:
         files = ["benchmark.csv", RUNS, DESCRIPTION]
     elif name in settings["studies"]:
-        traced = settings["studies"][name]["scored_on"] == "alignment"
-        files = ["alignment.csv" if traced else "metrics.csv", "history.csv", RUNS, DESCRIPTION]
+        files = [result_file(settings, name), "history.csv", RUNS, DESCRIPTION]
     else:
         files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
         files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
