@@ -31,9 +31,15 @@ def write_pages(folder: Path) -> None:
             page.parent.mkdir(exist_ok=True)
             page.write_text(moved(source, page, pages))
     for name, title in (("claims", "Claims"), ("models", "Published models")):
-        entries = sorted(page.stem for page in pages.values() if page.parent == folder / name)
+        entries = sorted((page.stem for page in pages.values() if page.parent == folder / name), key=in_order)
         lines = [f"# {title}", "", "```{toctree}", ":maxdepth: 1", "", *entries, "```", ""]
         (folder / name / "index.md").write_text("\n".join(lines))
+
+
+def in_order(stem: str) -> tuple[bool, int, str]:
+    """Return the place of a page: the page of all claims, claims by number, what has none."""
+    number = re.match(r"\d+", stem)
+    return number is None and stem != "claims", int(number[0]) if number else 0, stem
 
 
 def pages_by_source() -> dict[Path, Path]:

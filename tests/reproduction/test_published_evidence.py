@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
+from replication.report.claims.page import claim_page, claims_frame, claims_page, in_short, lines
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.figures.render import save
-from replication.report.tables.paper import readme_results
+from replication.report.figures.supplement import witnesses
+from replication.report.tables.paper import headline
 from replication.report.tables.render import render
 from replication.report.texts import csv_text, replace_block, sidecar
 from replication.runs.outputs import declared
@@ -101,12 +102,16 @@ def test_predictions_samples_and_models_stay_small_enough_for_git() -> None:
     assert 0 < sum(sizes.values()) < LARGEST_MB, message
 
 
-def test_readme_shows_the_published_results() -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    verdicts = lines(tracked_claims(), "paper_figures/claims")
-    assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
-    results = readme_results(Evidence.found(PUBLISHED, EXPECTED), PRINTED)
-    assert readme == replace_block(readme, "results", results), "likewise"
+def test_readme_shows_the_published_results(tmp_path: Path) -> None:
+    readme, evidence = (REPOSITORY / "README.md").read_text(), Evidence.found(PUBLISHED, EXPECTED)
+    blocks = {
+        "verdicts": lines(tracked_claims(), "paper_figures/claims"),
+        "numbers": f"{headline(evidence, PRINTED)}\n\n{in_short(tracked_claims())}",
+    }
+    for name, block in blocks.items():
+        assert readme == replace_block(readme, name, block), "run workflow/scripts/update_readme.py"
+    save(witnesses(evidence, "pathmnist"), tmp_path / "witnesses.png")
+    assert (tmp_path / "witnesses.png").read_bytes() == (TRACKED / "witnesses.png").read_bytes(), "likewise"
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:

@@ -1,21 +1,28 @@
-"""Fill the generated blocks of README.md from the published evidence; run from the repository root."""
+"""Fill the generated parts of README.md from the published evidence; run from the repository root."""
 
 import json
 from pathlib import Path
 
 import pandas as pd
 
-from replication.report.claims.page import lines
+from replication.report.claims.page import in_short, lines
 from replication.report.evidence import Evidence
-from replication.report.tables.paper import readme_results
+from replication.report.figures.render import save
+from replication.report.figures.supplement import witnesses
+from replication.report.tables.paper import headline
 from replication.report.texts import replace_block
 from replication.runs.outputs import descriptions
 from replication.runs.settings import load_settings
 
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
-results = readme_results(evidence, pd.read_csv("workflow/config/printed_values.csv"))
-verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
+claims = json.loads(Path("paper_figures/claims.json").read_text())["claims"]
+numbers = headline(evidence, pd.read_csv("workflow/config/printed_values.csv"))
+blocks = {
+    "numbers": f"{numbers}\n\n{in_short(claims)}",
+    "verdicts": lines(claims, "paper_figures/claims"),
+}
 document = Path("README.md")
-for name, block in (("verdicts", verdicts), ("results", results)):
+for name, block in blocks.items():
     document.write_text(replace_block(document.read_text(), name, block))
+save(witnesses(evidence, "pathmnist"), Path("paper_figures/witnesses.png"))

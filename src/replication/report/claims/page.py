@@ -47,17 +47,30 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
 
 
 def lines(claims: Iterable[Record], folder: str) -> str:
-    """Return how many verdicts are what, a row for each, with a link to the claim's page in `folder`, and what the words mean."""
-    claims = [claim for claim in claims if claim["outcome"]]
-    rows = [[_linked(claim, folder), claim["sentence"], _emphasised(claim), number_of(claim)] for claim in claims]
-    found = table(["The paper's claim", "What was found", "Verdict", NUMBER], rows)
-    return f"{_counted(claims)}\n\n{WORDS['data']}\n{WORDS['in short']}\n{found}\n\n{WORDS['legend'].strip()}"
+    """Return a narrow row for each verdict, with a link to the claim's page in `folder`: claim, verdict, decisive numbers."""
+    return table(
+        ["The paper's claim", "Verdict", NUMBER], [_row(claim, folder) for claim in claims if claim["outcome"]]
+    )
 
 
-def _counted(claims: Sequence[Record]) -> str:
-    counts = Counter(claim["outcome"] for claim in claims)
-    counted = ", ".join(f"{counts[outcome]} *{outcome}*" for outcome in Outcome if counts[outcome])
-    return f"Of {len(claims)} verdicts: {counted}."
+def _row(claim: Record, folder: str) -> list[str]:
+    return [_linked(claim, folder), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
+
+
+def counted(claims: Iterable[Record]) -> str:
+    """Say how many verdicts are what."""
+    outcomes = Counter(claim["outcome"] for claim in claims if claim["outcome"])
+    said = ", ".join(f"{outcomes[outcome]} *{outcome}*" for outcome in Outcome if outcomes[outcome])
+    return f"Of {outcomes.total()} verdicts: {said}."
+
+
+def in_short(claims: Iterable[Record]) -> str:
+    """Say how many verdicts hold, in part or by another training too, how many fail, and how many are open."""
+    outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
+    holding = sum(outcome in (Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART) for outcome in outcomes)
+    failing = outcomes.count(Outcome.NOT_REPRODUCED)
+    left = len(outcomes) - holding - failing
+    return f"Of {len(outcomes)} verdicts on the paper's claims {holding} hold, {failing} fail, {left} are open."
 
 
 def _margins(claims: Sequence[Record]) -> str:
@@ -80,18 +93,14 @@ def _emphasised(claim: Record) -> str:
 def claims_page(claims: Sequence[Record]) -> str:
     """Write the page of all claims: a table that fits a screen, what was found in sentences, and the rules of verdicts."""
     judged = [claim for claim in claims if claim["outcome"]]
-    rows = [
-        [_linked(claim, "claims"), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
-        for claim in judged
-    ]
     found = [
         " ".join([f"- **{claim['id']}** {claim['sentence']}", *(f"*{of}*" for of in claim["decisive"])])
         for claim in judged
     ]
     assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
-        "# The paper's claims", _counted(judged), _margins(judged), table(["The paper's claim", "Verdict", NUMBER], rows),
-        "## What was found", WORDS["data"], WORDS["found"], "\n".join(found), WORDS["legend"],
+        "# The paper's claims", counted(judged), _margins(judged), lines(judged, "claims"),
+        "## What was found", WORDS["data"], WORDS["in short"], WORDS["found"], "\n".join(found), WORDS["legend"],
         "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
     return "\n\n".join(block.strip() for block in blocks) + "\n"

@@ -1,18 +1,18 @@
 """Tables 1 to 3 of the paper, and the README's extract of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import Interval, gap, interval, minus_printed
+from replication.metrics.intervals import Interval, gap, interval, minus_printed, values
 from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.tables.layout import Block, Group, Layout, Sources, markdown, pivot
-from replication.runs.registry import CLAI, MIXTURES, TABLES, WHOLE_COHORTS
+from replication.report.tables.layout import Block, Group, Layout, Sources, pivot
+from replication.report.texts import printed_value, table
+from replication.runs.registry import CLAI, MIXTURES, TABLES
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
@@ -36,17 +36,14 @@ TABLE3_METRICS = chosen(
 )
 SEPSIS_PAIRS = [("clai-m", "clai-c"), *MIXTURES.items()]
 
-README_MODELS = [*CLAI, MIXTURES["clai-c"], "cross-entropy", "gradient-boosting"]
-"""The models that they show: the paper's, and what else one would use."""
-
 
 def results(evidence: Evidence, metrics: Sequence[Metric], always: Mapping[str, Iterable[str]]) -> pd.DataFrame:
     """Return the `summary` of each model and metric under the printed reading, in the units of tables.
 
     always: by name the models that have rows, with n = 0 where they were not run.
     """
-    values = evidence.table("metrics.csv")
-    found = summary(in_units(values[printed_reading(values)], metrics), KEYS)
+    measured = evidence.table("metrics.csv")
+    found = summary(in_units(measured[printed_reading(measured)], metrics), KEYS)
     found["low"] = found["low"].clip(lower=0)  # None of these metrics can be negative.
     asked = [(name, model, metric.key) for name in always for model, metric in product(always[name], metrics)]
     keys = pd.concat([found[KEYS], pd.DataFrame(asked, columns=KEYS)]).drop_duplicates()
@@ -177,20 +174,11 @@ def _sepsis_gaps(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "cell": model, "other": other, "metric": metric.key, **limits}
 
 
-def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
-    """Return two narrow Markdown tables of some rows and columns of tables 1 and 3, with n seeds or folds."""
-    tables = []
-    for make_frame, datasets, keys in README_TABLES:
-        part = replace(evidence, expected={key: evidence.expected[key] for key in datasets})
-        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), {}))
-        own = frame[frame["other"].isna() & frame["model"].isin(README_MODELS)]
-        titles = {metric.key: f"{metric.title}{' (%)' * metric.percent}" for metric in chosen(keys)}
-        tables.append(markdown(pivot(with_printed(own, part), Block({**titles, "n": "n"}), part, "metrics.csv")))
-    return "\n\n".join(tables)
-
-
-README_TABLES = (
-    (table1_frame, TABLES["table1"]["names"], "accuracy roc_auc"),
-    (table3_frame, WHOLE_COHORTS, "auroc auprc"),
-)
-"""The frame behind each of the README's tables, their datasets and metrics."""
+def headline(evidence: Evidence, printed_values: pd.DataFrame) -> str:
+    """Return accuracies as a Markdown table for the README: the paper's, ours, and cross-entropy's on the same encoder."""
+    names = [name for name in TABLES["table1"]["names"] if name in printed_values["row"].array and evidence.has(name)]
+    rows = [["The paper", *(f"{printed_value(printed_values, 'table1', name, 'accuracy'):.1f}" for name in names)]]
+    for model in ("clai-m", "cross-entropy"):
+        means = [100 * values(evidence.metrics(name), model, "accuracy").mean() for name in names]
+        rows.append([model_title(model), *(f"{mean:.1f}" for mean in means)])
+    return table(["Accuracy, %", *(evidence.title(name) for name in names)], rows)
