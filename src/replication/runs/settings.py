@@ -120,12 +120,14 @@ def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any
 
 def model_settings(settings: Mapping[str, Any], dataset: str, model: str) -> dict[str, Any]:
     """Return the settings of a model's runs on a dataset: its defaults, what its tuning chose, a user's own overrides."""
-    return merge(dataset_settings(settings, dataset), *_chosen(settings, dataset, model))
+    return merge(dataset_settings(settings, dataset), *_chosen(settings, dataset, dataset, model))
 
 
-def _chosen(settings: Mapping[str, Any], dataset: str, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return what the trials of a dataset chose for a model, and a user's own overrides, which win over it."""
-    tuned = (settings["tuned"] or {}).get(dataset, {}).get(model, {})
+def _chosen(
+    settings: Mapping[str, Any], tuning: str, dataset: str, model: str
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what the trials of a tuning chose for a model, and a user's own overrides of the dataset, which win over it."""
+    tuned = (settings["tuned"] or {}).get(tuning, {}).get(model, {})
     return tuned, settings["own"].get("datasets", {}).get(dataset, {}).get("overrides", {})
 
 
@@ -153,7 +155,7 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     else:
         variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
     varied = merge({"model": "clai-m"}, *variants)
-    chosen = _chosen(settings, entry["dataset"], varied["model"]) if entry.get("tuned") else ()
+    chosen = _chosen(settings, entry["tuned"], entry["dataset"], varied["model"]) if "tuned" in entry else ()
     return merge(study_settings(settings, study, *chosen), varied)
 
 
