@@ -15,11 +15,11 @@ from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of
 from replication.report.claims.numbers import RECORDED, Numbers, unfolded
 from replication.report.claims.readings import Material, absent
 from replication.report.evidence import Evidence
-from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.registry import CLAIM_TEXTS, THEORY
 
 TARGETS = CLAIM_TEXTS["targets"]
 UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)
-ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
+ON_A_SUBSTITUTE, PARTLY, WHERE_TESTED = "on a substitute", "partly on a substitute", "where tested"
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
@@ -126,7 +126,9 @@ class Finding:
         if self.outcome == Outcome.NOT_TESTABLE:
             return ""
         said = self.tests[self.tests["outcome"] != Outcome.NO_SAY]
-        data = ON_A_SUBSTITUTE if said["substitute"].any() else WHERE_TESTED if self.needs or self.untested else ""
+        measured = said.loc[said["name"] != THEORY, "substitute"]
+        data = ON_A_SUBSTITUTE if measured.any() else WHERE_TESTED if self.needs or self.untested else ""
+        data = PARTLY if measured.any() and not measured.all() else data
         left_out = set(self.tests["which"]) - set(said["which"])
         which = " and ".join(filter(None, dict.fromkeys(said["which"])))
         left = f"with {which}" if left_out and which else ""
