@@ -5,6 +5,7 @@ An output is a function of evidence folders `results/<evidence>/<name>/evidence/
 """
 
 import csv
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,17 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
     return content
+
+
+def read_json(path: str | Path) -> Any:
+    """Return what a file of the workflow's own holds; raise InputError for one that is not there, or was cut."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected JSON as the workflow writes it. Delete the file, and the same command "
+            "makes it anew; git restore brings a tracked one back."
+        ) from None
 
 
 # Models
