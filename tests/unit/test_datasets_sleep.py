@@ -186,7 +186,10 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
     "infinite scale": (with_field(256 + 3 * 104, b"inf     "), r"E0-PSG\.edf: "),
-    "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found no signal that varies"),
+    "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found a signal .* by 0 mic"),
+    "range without sense": (with_field(256 + 3 * 104, b"-1e30   "), r"E0-PSG\.edf: found a signal .* by \S+e\+\d\d "),
+    "EEG in volts": (with_field(256 + 3 * 96, b"V       "), r"E0-PSG\.edf: found a signal that varies by \S+e\+0\d micro"),
+    "digital range turned": (with_field(256 + 3 * 120, b"32768   "), r"E0-PSG\.edf: found a signal that varies by"),
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "
     ),
@@ -219,6 +222,7 @@ def test_a_file_of_another_name_is_a_fault_of_its_recording(raw_folder: Path, tm
     folder = own(raw_folder, tmp_path)
     (folder / "SC4021E0-PSG.edf").rename(folder / "SC402E0-PSG.EDF")
     (folder / "SC4031E0-PSG.edf").rename(folder / "sc4031e0-psg.EDF")
+    (folder / "SC4031EC-Hypnogram.edf").rename(folder / "SC4031EC-HYPNOGRAM.EDF")
     with pytest.raises(InputError, match=r"SC402E0-PSG\.EDF: found another name than SC4ssNxx-PSG\.edf"):
         prepared(folder, tmp_path / "out")
     data = prepared(folder, tmp_path / "out", unusable="skip")
