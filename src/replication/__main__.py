@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bands.add_argument("recordings", type=Path, help=folder)
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
     options = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         sys.stdout.write(_answer(options))
     except InputError as error:

@@ -38,7 +38,7 @@ def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_t
 
 def anchors(document: Path) -> set[str]:
     """Return the anchors that a page gets from its headings: lower case, hyphens for spaces, no other punctuation."""
-    headings = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -46,7 +46,7 @@ def anchors(document: Path) -> set[str]:
     "document", [*DOCUMENTS, REPOSITORY / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(REPOSITORY))
 )
 def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
-    for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text()):
+    for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8")):
         page = document.parent / target if target else document
         assert page.exists(), target
         assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
@@ -54,7 +54,7 @@ def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
-    text = document.read_text()
+    text = document.read_text(encoding="utf-8")
     for name in re.findall(r"(?<![\w/.-])((?:src|workflow|profiles|tests|envs|examples)/[\w./-]+\.\w+)", text):
         assert (REPOSITORY / name).exists(), name
     tops = "|".join(key for key, value in REAL.items() if isinstance(value, dict))

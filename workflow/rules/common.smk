@@ -133,4 +133,4 @@ def caption_file(wildcards):
 
 
 def caption_of(wildcards):
-    return Path(caption_file(wildcards)).read_text()
+    return Path(caption_file(wildcards)).read_text(encoding="utf-8")

@@ -53,10 +53,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def read_json(path: str | Path) -> Any:
-    """Return what a file of the workflow's own holds; raise InputError for one that is not there, or was cut."""
+def read_json(path: str | Path, lines: bool = False) -> Any:
+    """Return what a file of the workflow's own holds, or each of its lines; raise InputError if it is not there or was cut."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(f"[{','.join(text.splitlines())}]" if lines else text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: cannot be read ({error}), expected JSON as the workflow writes it. Delete the file, and the same command "

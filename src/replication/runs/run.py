@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 from threadpoolctl import threadpool_limits
 
 from clailearn.errors import InputError
+from replication.runs.registry import read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,10 @@ def start_job(log: str | Path) -> None:
     """Send log records, warnings and exceptions to a file and the console; an `InputError` as its message alone."""
     # After the imports: collections would go through all of torch again and again.
     gc.freeze()
-    handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
+    handlers: list[logging.Handler] = [
+        logging.FileHandler(log, mode="w", encoding="utf-8"),
+        logging.StreamHandler(sys.stderr),
+    ]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
     logging.captureWarnings(True)
 
@@ -196,7 +200,11 @@ def commit() -> tuple[str, bool]:
 def hardware(device: str) -> str:
     """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
     cpuinfo = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []
+    names = (
+        re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+        if cpuinfo.exists()
+        else []
+    )
     model = f"{names[0].strip()}, {len(names)} cores" if names else platform.processor() or platform.machine()
     if device == "cuda":
         import torch
@@ -246,19 +254,20 @@ class Recorder:
         }
 
     def write(self, path: str | Path, **more: Any) -> None:
-        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
+        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records, in any order, a line each."""
     ordered = sorted(records, key=lambda record: str(record["run"]))
     lines = (json.dumps(record, sort_keys=True, separators=(",", ":")) for record in ordered)
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file, sorted by run."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records: list[dict[str, Any]] = read_json(path, lines=True)
+    return records
 
 
 def records_of(folder: Path) -> list[dict[str, Any]]:
@@ -310,7 +319,7 @@ def gather_files(paths: Iterable[str | Path], file: str, study: bool) -> "pd.Dat
 
 def describe(prepared: Path, samples: int | None) -> str:
     """Return the description of the data of a dataset or study as JSON; a study may train on so many `samples` alone."""
-    description = json.loads(prepared.read_text())
+    description = read_json(prepared)
     if samples is not None:
         description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
     return json.dumps(description, indent=1, sort_keys=True) + "\n"
