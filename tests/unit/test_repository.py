@@ -1,7 +1,9 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +110,19 @@ def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> N
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
     jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]}).validate(entries)
+
+
+def test_of_two_makes_at_once_the_second_waits_and_finds_nothing_left_to_do(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "envs/requirements.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\n'
+        '[ "$2" = venv ] && echo made >> made && sleep 1 && mkdir -p .venv/bin && cp python .venv/bin\nexit 0\n'
+    )
+    python.chmod(0o755)
+    command = ["make", f"PYTHON={python}", ".venv/.installed"]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [run.wait() for run in runs] == [0, 0]
+    assert (tmp_path / "made").read_text() == "made\n"
