@@ -5,14 +5,15 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.19")
-sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
+sys.path.insert(0, f"{workflow.current_basedir}/src")  # the library of this repository, whether installed or not
 
-from replication.runs.registry import read_yaml
+from replication.runs.registry import check_place, read_yaml
 from replication.runs.settings import MINIATURE, load_settings, merge
 
-own_settings = merge(config)  # those of --configfile and --config
+check_place(str(workflow.current_basedir))
 for file in workflow.configfiles:
-    read_yaml(file)  # refuses a key that stands twice
+    read_yaml(file)  # refuses a key that stands twice, and settings that never end
+own_settings = merge(config)  # those of --configfile and --config
 config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
 mini_config = load_settings(Path(), own_settings, mini=True)
 
@@ -58,6 +59,10 @@ onstart:
 
 onsuccess:
     remove_finished_checkpoints(Path("results"))
+
+
+onerror:
+    restore_outputs("paper_figures")
 
 
 rule mini:

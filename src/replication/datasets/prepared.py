@@ -14,7 +14,6 @@ Images and signals have those of `train` and of `test`, which the paper normalis
 of `train`. Recordings have none: each run draws its training rows and computes their statistics.
 """
 
-import errno
 import hashlib
 import json
 import logging
@@ -32,6 +31,7 @@ import numpy.typing as npt
 
 from clailearn.errors import InputError
 from replication.runs.registry import read_json
+from replication.runs.run import NO_ROOM
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ def writing(folder: Path) -> Iterator[Writer]:
         try:
             yield Writer(building)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno not in NO_ROOM:
                 raise
             raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
         for path in building.iterdir():

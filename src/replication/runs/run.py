@@ -4,6 +4,7 @@ A run leaves its record as JSON, and the evaluation of a trained model, a job of
 study keeps them in `runs.jsonl` and `evaluations.jsonl`, a record a line, sorted by run.
 """
 
+import errno
 import gc
 import hashlib
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from threadpoolctl import threadpool_limits
 
-from clailearn.errors import InputError
+from clailearn.errors import InputError, legible
 from replication.runs.registry import read_json
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
 RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
 """Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, or of a limit on files."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that libraries of threads read once, when they are loaded."""
 
@@ -135,20 +139,31 @@ def use_threads(count: int) -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
+class Legible(logging.Formatter):
+    """Writes escapes for what a terminal would obey: messages name files and classes, of strangers too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(legible, super().format(record).split("\n")))
+
+
 def start_job(log: str | Path) -> None:
-    """Send log records, warnings and exceptions to a file and the console; an `InputError` as its message alone."""
+    """Send log records, warnings and exceptions to a file and the console; an `InputError`, and a full disk, as a message."""
     # After the imports: collections would go through all of torch again and again.
     gc.freeze()
     handlers: list[logging.Handler] = [
         logging.FileHandler(log, mode="w", encoding="utf-8"),
         logging.StreamHandler(sys.stderr),
     ]
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    for handler in handlers:
+        handler.setFormatter(Legible("%(asctime)s %(message)s", "%H:%M:%S"))
     logging.captureWarnings(True)
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, InputError):
             logger.error("error: %s", error)
+        elif isinstance(error, OSError) and error.errno in NO_ROOM:
+            logger.error("error: %s; make room, and give the same command again", error)
         else:
             logger.error("uncaught exception", exc_info=(kind, error, trace))
 
@@ -166,7 +181,28 @@ def remove_finished_checkpoints(results: Path) -> None:
                 checkpoint.unlink()
 
 
+def restore_outputs(folder: str) -> None:
+    """Bring tracked files of a folder back that Snakemake deleted for jobs that failed, as old ones, which it makes anew.
+
+    Snakemake's own `update` would give them the time of the failure, after which they count as made.
+    """
+    with suppress(OSError, subprocess.CalledProcessError):  # without git nothing is tracked
+        deleted = [path for path in git("ls-files", "-z", "--deleted", "--", folder).split("\0") if path]
+        if deleted:
+            git("restore", "--", *deleted)
+        for path in deleted:
+            os.utime(path, (0, 0))
+
+
 # Records
+
+
+def git(*arguments: str) -> str:
+    """Return what a command of git says; raise OSError or CalledProcessError where it fails."""
+    run = subprocess.run(
+        ["git", *arguments], capture_output=True, encoding="utf-8", errors="surrogateescape", check=True
+    )
+    return run.stdout.strip()
 
 
 def digest(value: Any) -> str:
@@ -184,10 +220,6 @@ def file_digest(paths: list[str]) -> str:
 
 def commit() -> tuple[str, bool]:
     """Return the checked-out commit, and whether tracked files but `WRITTEN` differ from it; ("unknown", True) without git."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
-
     try:
         changed = git(
             "status", "--porcelain", "--untracked-files=no", "--", ":/", *(f":(top,exclude){p}" for p in WRITTEN)
