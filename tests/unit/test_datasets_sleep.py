@@ -76,6 +76,11 @@ def test_annotations_that_overlap_are_refused() -> None:
         stages_of([(0, 60, "Sleep stage W"), (30, 30, "Sleep stage 1")], 2)
 
 
+def test_an_annotation_without_end_costs_no_memory() -> None:
+    with pytest.raises(InputError, match="found 3,333,333,333 annotated epochs, expected about 2"):
+        stages_of([(0, 1e11, "Sleep stage W")], 2)
+
+
 def test_trimming_keeps_the_margin_around_sleep_and_the_wake_within() -> None:
     stages, starts = np.array([0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0]), 3000 * np.arange(11)
     assert list(np.flatnonzero(within_sleep(starts, stages, 6000))) == [1, 2, 3, 4, 5, 6, 7, 8, 9]

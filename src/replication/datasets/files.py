@@ -51,6 +51,7 @@ def read_parquet(path: Path, most: int | None = None) -> Any:
 
     with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
         table = database.read_parquet(glob.escape(str(path)))
+        check_unpacked(path, 8 * len(table) * len(table.columns))  # of one value, a column takes a few bytes
         return (table if most is None else table.limit(most)).df()
 
 

@@ -50,6 +50,8 @@ GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical ra
 
 SPREAD = (0.1, 20_000)
 """Microvolt from the lowest to the highest value of a channel: less is no signal, and more is no EEG."""
+MOST_AFTER = 100
+"""Annotated epochs for one of the signal, at most; a hypnogram may go on for long after it."""
 
 BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
 """Limits in Hz, both included: the integral of a band ends where the next one begins."""
@@ -186,6 +188,10 @@ def scored_epochs(
     onsets, lasting = (np.rint(times * rate).astype(np.int64) for times in (marks.onset + later, marks.duration))
     until_next = np.append(onsets[1:], signal.n_times) - onsets
     counts = np.where(lasting > 0, lasting, until_next.clip(0)) // samples
+    if counts.sum() > MOST_AFTER * (signal.n_times // samples + 1):  # which would fill memory
+        raise InputError(
+            f"found {counts.sum():,} annotated epochs, expected about {signal.n_times // samples:,}, as the signal has"
+        )
     starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
     if (np.diff(starts) < samples).any():
         raise InputError("found annotations that overlap, expected one stage at a time")

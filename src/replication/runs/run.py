@@ -199,10 +199,7 @@ def restore_outputs(folder: str) -> None:
 
 def git(*arguments: str) -> str:
     """Return what a command of git says; raise OSError or CalledProcessError where it fails."""
-    run = subprocess.run(
-        ["git", *arguments], capture_output=True, encoding="utf-8", errors="surrogateescape", check=True
-    )
-    return run.stdout.strip()
+    return subprocess.run(["git", *arguments], capture_output=True, encoding="utf-8", check=True).stdout.strip()
 
 
 def digest(value: Any) -> str:
@@ -232,11 +229,8 @@ def commit() -> tuple[str, bool]:
 def hardware(device: str) -> str:
     """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
     cpuinfo = Path("/proc/cpuinfo")
-    names = (
-        re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
-        if cpuinfo.exists()
-        else []
-    )
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
+    names = re.findall(r"^model name\s*:(.*)", text, re.MULTILINE)
     model = f"{names[0].strip()}, {len(names)} cores" if names else platform.processor() or platform.machine()
     if device == "cuda":
         import torch
