@@ -1,4 +1,5 @@
 # Learning Kernels by Alignment for Multiclass Bayes Classification, replicated from raw data to every table and figure.
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from replication.runs.registry import check_place, read_yaml
 from replication.runs.settings import MINIATURE, load_settings, merge
 
 check_place(str(workflow.current_basedir))
+os.environ |= {"MPLBACKEND": "agg", "MATPLOTLIBRC": os.devnull}  # jobs draw alike, and also where a user's are damaged
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice, and settings that never end
 own_settings = merge(config)  # those of --configfile and --config

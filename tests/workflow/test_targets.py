@@ -61,6 +61,18 @@ def test_a_rendering_that_fails_brings_tracked_files_back_and_is_still_to_be_don
     assert tree.planned("paper_figures/table3.tex") == {"render_table": 1}
 
 
+def test_damaged_settings_of_matplotlib_change_no_figure(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "matplotlibrc").write_bytes(b"font.size: \xff")
+    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path))
+    monkeypatch.setenv("MPLBACKEND", "none")
+    before = (tree.path / "paper_figures" / "figure4.pdf").read_bytes()
+    run = tree.snakemake("paper_figures/figure4.pdf", "--forcerun", "draw_figure")
+    assert run.returncode == 0, run.stdout
+    assert (tree.path / "paper_figures" / "figure4.pdf").read_bytes() == before
+
+
 def test_another_working_directory_is_refused(tree: Tree, tmp_path: Path) -> None:
     run = tree.snakemake("--snakefile", str(tree.path / "Snakefile"), "--directory", str(tmp_path), "outputs", "-n")
     assert run.returncode != 0
