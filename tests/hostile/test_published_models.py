@@ -24,7 +24,7 @@ CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
     "embedding_size": SIZE, "kernel": {"name": "gaussian", "metric": "full"}, "conditioning": "class", "rule": "printed",
     "precision": "float32",
-    "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0},
+    "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0, "head": "linear"},
 }  # fmt: skip
 RECORD: dict[str, Any] = {
     "format": 3, "classes": CLASSES, "settings": SETTINGS, "population": [2, 1, 1], "calibration": {"temperature": 1.0},
