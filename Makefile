@@ -20,9 +20,22 @@ report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tabl
 verify: $(INSTALLED) ## compute published numbers again from published predictions, and compare; fail if one differs
 	$(BIN)/snakemake --cores $(CORES) verify
 
+# Snakemake and pip keep caches below HOME, or here where that cannot be written.
+ifneq ($(shell test -w "$$HOME" && echo yes),yes)
+export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
+endif
+
+# Of two makes at once the second waits until the first has set up the environment. The lock ends with its process.
+ifndef HOLDS_LOCK
+LOCK := import fcntl, subprocess, sys; file = open("Makefile", "r+"); fcntl.flock(file, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[1:]))
+
+$(INSTALLED): envs/requirements.lock pyproject.toml
+	@HOLDS_LOCK=yes $(PYTHON) -c '$(LOCK)' $(MAKE) --no-print-directory $@
+else
 # This step and `docs` need a network. Behind a link it would empty the environment of another clone, so it refuses one.
 $(PACKAGES): envs/requirements.lock
 	@test ! -L .venv || { echo ".venv is a link, and its packages are older than envs/requirements.lock; make empties no environment behind a link. Delete the link and give the same command again"; exit 1; }
+	@$(PYTHON) -c 'import os, re, sys; odd = re.sub(r"[\w./+@%,:=~-]", "", os.getcwd()); odd and sys.exit(f"found {odd[0]!r} in the path {os.getcwd()}; Snakemake cannot call Python there. Move this folder to a path without it")'
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}; 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r envs/requirements.lock
@@ -32,6 +45,7 @@ $(INSTALLED): $(PACKAGES) pyproject.toml
 	@test ! -L .venv || { echo ".venv is a link, and pyproject.toml is newer than what it has; make changes no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
+endif
 
 # The tests share the cores. Those of a file of tests/workflow share a copy of the repository, so they run in one process; those of
 # chaos have a copy each.

@@ -1,18 +1,21 @@
 # Learning Kernels by Alignment for Multiclass Bayes Classification, replicated from raw data to every table and figure.
+import os
 import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
 min_version("9.19")
-sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
+sys.path.insert(0, f"{workflow.current_basedir}/src")  # the library of this repository, whether installed or not
 
-from replication.runs.registry import read_yaml
+from replication.runs.registry import check_place, read_yaml
 from replication.runs.settings import MINIATURE, load_settings, merge
 
-own_settings = merge(config)  # those of --configfile and --config
+check_place(str(workflow.current_basedir))
+os.environ |= {"MPLBACKEND": "agg", "MATPLOTLIBRC": os.devnull}  # jobs draw alike, and also where a user's are damaged
 for file in workflow.configfiles:
-    read_yaml(file)  # refuses a key that stands twice
+    read_yaml(file)  # refuses a key that stands twice, and settings that never end
+own_settings = merge(config)  # those of --configfile and --config
 config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
 mini_config = load_settings(Path(), own_settings, mini=True)
 
@@ -58,6 +61,10 @@ onstart:
 
 onsuccess:
     remove_finished_checkpoints(Path("results"))
+
+
+onerror:
+    restore_outputs("paper_figures")
 
 
 rule mini:

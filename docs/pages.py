@@ -22,18 +22,19 @@ def write_pages(folder: Path) -> None:
     """Write all generated pages into a folder, which is emptied before."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    (folder / "options.md").write_text(options())
-    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(table(path) for path in outputs("table*.md")))
-    (folder / "figures.md").write_text("# Figures\n\n" + "\n".join(figure(path) for path in outputs("figure*.csv")))
+    (folder / "options.md").write_text(options(), encoding="utf-8")
+    tables, figures = map(table, outputs("table*.md")), map(figure, outputs("figure*.csv"))
+    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(tables), encoding="utf-8")
+    (folder / "figures.md").write_text("# Figures\n\n" + "\n".join(figures), encoding="utf-8")
     pages = pages_by_source()
     for source, page in pages.items():
         if page.is_relative_to(folder):
             page.parent.mkdir(exist_ok=True)
-            page.write_text(moved(source, page, pages))
+            page.write_text(moved(source, page, pages), encoding="utf-8")
     for name, title in (("claims", "Claims"), ("models", "Published models")):
         entries = sorted((page.stem for page in pages.values() if page.parent == folder / name), key=in_order)
         lines = [f"# {title}", "", "```{toctree}", ":maxdepth: 1", "", *entries, "```", ""]
-        (folder / name / "index.md").write_text("\n".join(lines))
+        (folder / name / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def in_order(stem: str) -> tuple[bool, int, str]:
@@ -57,7 +58,7 @@ def pages_by_source() -> dict[Path, Path]:
 
 def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
     """Return a Markdown file without its YAML header, its links as they are from a page. A link to a folder becomes its text."""
-    text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(), flags=re.DOTALL)
+    text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(encoding="utf-8"), flags=re.DOTALL)
 
     def link(match: re.Match[str]) -> str:
         target = (source.parent / match[2]).resolve()
@@ -82,19 +83,19 @@ def heading(path: Path) -> list[str]:
 
 def figure(path: Path) -> str:
     """Return the section of a figure, with its caption."""
-    caption = json.loads(path.with_suffix(".json").read_text())["caption"]
+    caption = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["caption"]
     image = os.path.relpath(path.with_suffix(".png"), ROOT / "docs" / "generated")
     return "\n".join([*heading(path), caption.replace("\n", "\n\n"), "", f"![{path.stem}]({image})", ""])
 
 
 def table(path: Path) -> str:
     """Return the section of a table, which has its caption and notes."""
-    return "\n".join([*heading(path), path.read_text()])
+    return "\n".join([*heading(path), path.read_text(encoding="utf-8")])
 
 
 def options() -> str:
     """Return the page of all options: key, type by the schema, value, and the comment above the key."""
-    schema = yaml.safe_load((ROOT / "workflow" / "config" / "schema.yaml").read_text())
+    schema = yaml.safe_load((ROOT / "workflow" / "config" / "schema.yaml").read_text(encoding="utf-8"))
     lines = [
         "# Options",
         "",
@@ -128,7 +129,7 @@ def commented(file: Path) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield the path of each key that has a value or a comment, the value as text, and the comment above it."""
     path: list[tuple[int, str]] = []
     comment: list[str] = []
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         if line.strip().startswith("#"):
             comment.append(line.strip().lstrip("#").strip())
         elif match := KEY.fullmatch(line):

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 
-# Scores lie in [-1, 1] or are logits or log-densities; optimal temperatures of any of them fall well inside.
-_LOG_TEMPERATURE = (np.log(1e-4), np.log(1e4))
+TEMPERATURES = (1e-4, 1e4)
+"""Least and largest. Scores lie in [-1, 1] or are logits or log-densities; optimal ones of any of them fall well inside."""
 
 
 def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
@@ -25,7 +25,7 @@ def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
 
     # The function is convex in 1 / T, so it has a single minimum in log T.
     minimum = minimize_scalar(
-        negative_log_likelihood, bounds=_LOG_TEMPERATURE, method="bounded", options={"xatol": 1e-6}
+        negative_log_likelihood, bounds=np.log(TEMPERATURES), method="bounded", options={"xatol": 1e-6}
     )
     return float(np.exp(minimum.x))
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clailearn.calibration import calibrated
-from clailearn.errors import InputError
+from clailearn.errors import InputError, legible
+from clailearn.limits import check_file, lines_of
 from clailearn.model import Model, load
 from clailearn.pictures import SUFFIXES, files_below, read_picture
 
@@ -74,7 +75,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
                 sys.stderr.write(f"{len(found)} inputs are read\n")
     good = [(name, values) for name, values in found if not isinstance(values, InputError)]
     if not good:
-        raise InputError("\n".join(str(error) for _, error in found) or "found no input, expected some")
+        raise InputError("\n".join(legible(str(error)) for _, error in found) or "found no input, expected some")
     predicted = iter(_entries(model, [name for name, _ in good], np.stack([values for _, values in good]), votes))
     return [
         {"input": name, "error": str(values)} if isinstance(values, InputError) else next(predicted)
@@ -103,16 +104,13 @@ def _entries(model: Model, names: Sequence[str], x: NDArray[Any], votes: int) ->
 
 
 def _lines(entry: dict[str, Any]) -> str:
-    if "error" in entry:
-        return f"{entry['error']}\n"
-    text = f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})\n"
+    lines = [entry.get("error") or f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})"]
     for side, votes in entry.get("votes", {}).items():
         for vote in votes:
             sample = vote["file"] or f"training sample {vote['item']}"
-            text += "  {0:7} {1}, {label}: similarity {similarity:+.3f}, vote {vote:+.5f}\n".format(
-                side, sample, **vote
-            )
-    return text
+            numbers = "similarity {similarity:+.3f}, vote {vote:+.5f}".format(**vote)
+            lines.append(f"  {side:7} {sample}, {vote['label']}: {numbers}")
+    return "".join(f"{legible(line)}\n" for line in lines)
 
 
 def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
@@ -123,7 +121,8 @@ def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8]
         files = [file for file in found if file.suffix.lower() in SUFFIXES]
         if len(files) < len(found):
             others = {file.suffix or file.name for file in found} - {file.suffix for file in files}
-            sys.stderr.write(f"{path}: files left out: {len(found) - len(files)} ({', '.join(sorted(others))})\n")
+            left_out = f"{path}: files left out: {len(found) - len(files)} ({', '.join(sorted(others))})"
+            sys.stderr.write(f"{legible(left_out)}\n")
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.inputs.shape
@@ -138,8 +137,9 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
     """Yield place and features, or the error, of each row of a table, whose header names the features in any order."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
+        check_file(path)
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file)
+            lines = csv.reader(lines_of(file, path))
             header = next(lines, [])
             if odd := [name for name in names if header.count(name) != 1]:
                 found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
@@ -159,7 +159,7 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
                 raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
     except InputError as error:
         yield str(path), error
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, ValueError, csv.Error) as error:
         yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz, in UTF-8")
 
 

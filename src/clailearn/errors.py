@@ -4,6 +4,11 @@ LONGEST_MESSAGE = 4000
 """Characters of a message at most; a file decides how long the names in it are."""
 
 
+def legible(text: str) -> str:
+    """Return a text of one line, with characters that cannot be printed, a line's end among them, as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 class InputError(ValueError):
     """Bad input from outside: a setting, a file, a row.
 
@@ -13,11 +18,11 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        legible = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in message)
-        if len(legible) > LONGEST_MESSAGE:
+        text = "\n".join(map(legible, message.split("\n")))
+        if len(text) > LONGEST_MESSAGE:
             half = (LONGEST_MESSAGE - len(" ... ")) // 2
-            legible = f"{legible[:half]} ... {legible[-half:]}"
-        super().__init__(legible)
+            text = f"{text[:half]} ... {text[-half:]}"
+        super().__init__(text)
 
 
 def kind_of(content: bytes) -> str:

@@ -16,9 +16,12 @@ from torch import Tensor, nn
 
 from clailearn.checkpoints import write_whole
 from clailearn.errors import InputError
+from clailearn.limits import LARGEST_TEXT, check_file
 
 RECORD, WEIGHTS = "model.json", "model.safetensors"
 """Names of the files."""
+OF_RECORD = "record_sha256"
+"""Key of the checksum of the record itself."""
 ADVICE = "Restore the folder of the model as it was published."
 _ADVICE_ON_TENSORS = "Restore the file as it was published, or compute its run again."
 
@@ -31,7 +34,9 @@ class Check(NamedTuple):
 
 
 def one_of(*values: Any) -> Check:
-    return Check(" or ".join(map(str, values)), lambda value: value in values)
+    # To Python True is 1, and 1.0 is.
+    known = [(type(value), value) for value in values]
+    return Check(" or ".join(map(str, values)), lambda value: (type(value), value) in known)
 
 
 def integer(most: int) -> Check:
@@ -63,18 +68,39 @@ SHA256 = Check("64 hexadecimal digits", lambda value: isinstance(value, str) and
 
 
 def write_model(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Write a model into a folder, and return its record with the checksum of its weights."""
+    """Write a model into a folder, and return its record with the checksums of its weights and of itself.
+
+    Raises InputError for a record that is too large to be read again.
+    """
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    whole = {**record, "sha256": hashlib.sha256(content).hexdigest()}
-    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False, default=methodcaller("item"))  # of numpy
+    given = json.dumps(
+        {**record, "sha256": hashlib.sha256(content).hexdigest()}, default=methodcaller("item")
+    )  # of numpy
+    whole = json.loads(given)  # as it will be read
+    whole[OF_RECORD] = checksum_of_record(whole)
+    text = f"{json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)}\n".encode()
+    if len(text) > LARGEST_TEXT:
+        raise InputError(
+            f"{folder / RECORD}: found {len(text):,} bytes of names, expected at most {LARGEST_TEXT:,}. Shorten them."
+        )
     write_whole(folder / WEIGHTS, content)
-    write_whole(folder / RECORD, f"{text}\n".encode())
+    write_whole(folder / RECORD, text)
     return whole
+
+
+def checksum_of_record(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a record says, however its text is laid out; its own entry is left out."""
+    rest = {key: value for key, value in record.items() if key != OF_RECORD}
+    try:
+        return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    except RecursionError:  # of a hostile record
+        return "none, as they are nested too deeply"
 
 
 def read_json(path: Path) -> Any:
     """Return what a record holds; raise InputError where it cannot be read."""
     try:
+        check_file(path, LARGEST_TEXT)
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
@@ -100,6 +126,7 @@ def load_tensors(path: str | Path, sha256: str | None = None) -> dict[str, Tenso
     Raises InputError, naming the file, where it is damaged, has another checksum than `sha256`, or where a number is not finite.
     """
     try:
+        check_file(path)
         if sha256 is not None:
             with open(path, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()

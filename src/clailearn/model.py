@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from clailearn import files, kernels
-from clailearn.calibration import Calibration, LogisticCalibration, calibrated
+from clailearn.calibration import TEMPERATURES, Calibration, LogisticCalibration, calibrated
 from clailearn.computation import BLOCK, Computation, Inputs, fresh_modes
 from clailearn.encoders import TRUNKS, Classifier, Encoder, build_classifier, build_encoder, move
 from clailearn.errors import InputError
@@ -25,13 +25,8 @@ from clailearn.votes import References, Votes, strongest_votes
 
 REFERENCES = ("reference.z", "reference.y", "reference.item")
 """Tensors of the references: embeddings (K, R, L), class indices (R,) and positions in the training data (R,)."""
-FORMAT = 2
-"""Of records; another one means other things by the same keys."""
-_OF_FORMAT_1 = (
-    "found format 1, expected 2. The arrays stay as they are. In model.json of a published model, move data.classes to classes, "
-    "and data.kind and settings.mirror to input; add the rule printed and the conditioning class to settings, and its name to "
-    "settings.kernel, which is null without one; set format to 2. Fit an estimator again and save it."
-)
+FORMAT = 3
+"""Of records; another one means other things by the same keys, or has no checksum of itself."""
 
 Floats = NDArray[np.float64]
 
@@ -228,6 +223,7 @@ _CHECKS: dict[str, files.Check] = {
     "settings.precision": files.one_of("bfloat16", "float32", "float64"),
     "calibration": files.MAPPING,
     "sha256": files.SHA256,
+    files.OF_RECORD: files.SHA256,
 }
 
 
@@ -253,9 +249,9 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
         rules["input.mirror"] = files.one_of(False)
     calibrated = record["calibration"] or not voters or inputs.kind != "samples"  # an estimator may go without
     if calibrated and classes > 2:
-        rules["calibration.temperature"] = files.POSITIVE
+        rules["calibration.temperature"] = files.number(*TEMPERATURES)
     elif calibrated:
-        rules |= {"calibration.slope": files.ANY_NUMBER, "calibration.intercept": files.ANY_NUMBER}
+        rules |= {f"calibration.{key}": files.number(-1e12, 1e12) for key in ("slope", "intercept")}
     return rules
 
 
@@ -270,13 +266,21 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
     """Read a model as `clailearn.load` does, but what an estimator has learned without the estimator."""
     path = record_of(folder)
     weights, record = path.with_name(files.WEIGHTS), files.read_json(path)
-    if isinstance(record, dict) and record.get("format") == 1:
-        raise InputError(f"{path}: {_OF_FORMAT_1}")
+    if isinstance(record, dict) and record.get("format") in (1, 2):
+        raise InputError(
+            f"{path}: found format {record['format']}, of an earlier version, expected {FORMAT}. Take a published model anew "
+            "from the repository; fit an estimator again and save it."
+        )
     files.expect(path, record, _CHECKS)
     record["settings"] = {"kernel": None, "conditioning": None, **record["settings"]}
     given = {f.name: record["input"][f.name] for f in fields(Inputs) if record["input"].get(f.name) is not None}
     inputs, settings, classes = Inputs(**given), record["settings"], record["classes"]
     files.expect(path, record, _further_checks(record, inputs))
+    if (found := files.checksum_of_record(record)) != record[files.OF_RECORD]:
+        raise InputError(
+            f"{path}: found entries with the sha256 {found}, expected {record[files.OF_RECORD]}, as {files.OF_RECORD} has it: "
+            f"one of them was changed. {files.ADVICE}"
+        )
     _refuse_other_trunk(path, settings["encoder"], trunk)
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):  # shapes without numbers take no memory
@@ -309,7 +313,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
 
 def _rest(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a record that are no attributes of a model."""
-    known = {"format", "classes", "input", "settings", "calibration", "population", "reference_files", "sha256"}
+    known = {*(key.partition(".")[0] for key in _CHECKS), "population", "reference_files"}
     return {key: value for key, value in record.items() if key not in known}
 
 

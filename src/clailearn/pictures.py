@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError, kind_of
+from clailearn.limits import LARGEST_FILE, check_file
 
 SUFFIXES = {
     ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".ppm": "PPM", ".pgm": "PPM", ".bmp": "BMP", ".tif": "TIFF", ".tiff": "TIFF",
@@ -57,12 +58,13 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
         advice: what to do about a picture that does not fit, as the end of a message.
 
     Raises:
-        InputError: the picture is damaged, has another size, or grey levels of more bits or as fractions.
+        InputError: the picture is damaged or no file, has another size, or grey levels of more bits or as fractions.
     """
     from PIL import Image
 
     height, width = size
     try:
+        check_file(file, LARGEST_FILE)
         with Image.open(file, formats=sorted(set(SUFFIXES.values()))) as image:
             if image.size != (width, height):
                 raise InputError(
@@ -85,5 +87,8 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
     except (InputError, MemoryError):
         raise
     except Exception as error:  # A damaged picture can raise almost any error.
-        found = f"; found {kind_of(file.read_bytes()[:64])}" if file.is_file() else ""
+        found = ""
+        if file.is_file():
+            with file.open("rb") as opened:
+                found = f"; found {kind_of(opened.read(64))}"
         raise InputError(f"{name}: cannot be decoded as an image ({error}){found}. {advice}") from error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from clailearn.errors import InputError
+from clailearn.errors import InputError, legible
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bands.add_argument("recordings", type=Path, help=folder)
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
     options = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        sys.stdout.write(_answer(options))
+        sys.stdout.write("\n".join(map(legible, _answer(options).split("\n"))))
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     return 0

@@ -15,6 +15,7 @@ from torch import Tensor
 
 import clailearn
 from clailearn.errors import InputError
+from clailearn.files import OF_RECORD, checksum_of_record
 from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, some_damaged
 from support.hostile import attack
@@ -23,10 +24,10 @@ CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
     "embedding_size": SIZE, "kernel": {"name": "gaussian", "metric": "full"}, "conditioning": "class", "rule": "printed",
     "precision": "float32",
-    "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0},
+    "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0, "head": "linear"},
 }  # fmt: skip
 RECORD: dict[str, Any] = {
-    "format": 2, "classes": CLASSES, "settings": SETTINGS, "population": [2, 1, 1], "calibration": {"temperature": 1.0},
+    "format": 3, "classes": CLASSES, "settings": SETTINGS, "population": [2, 1, 1], "calibration": {"temperature": 1.0},
     "input": {
         "kind": "features", "shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0],
         "mirror": False, "variables": [],
@@ -104,8 +105,9 @@ def files() -> dict[str, bytes]:
 
 
 def text(record: Mapping[str, Any], content: bytes) -> bytes:
-    """Return the record as JSON, with the checksum of the weights."""
-    return json.dumps({"sha256": hashlib.sha256(content).hexdigest(), **record}).encode("utf-8", "surrogatepass")
+    """Return the record as JSON, with the checksums of the weights and of itself."""
+    whole = {"sha256": hashlib.sha256(content).hexdigest(), **record}
+    return json.dumps({OF_RECORD: checksum_of_record(whole), **whole}).encode("utf-8", "surrogatepass")
 
 
 def use(folder: Path) -> None:

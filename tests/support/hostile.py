@@ -33,7 +33,7 @@ providers._get_local_constants = lambda: providers._local_constants
 def within_memory() -> Iterator[None]:
     """Let allocations fail that would add more than MEMORY to the address space of the process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
     try:
         yield

@@ -15,12 +15,12 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import torch
-import torch._dynamo  # the first step of an optimiser would import it, in each process anew
+import torch._dynamo  # noqa: F401  # the first step of an optimiser would import it, in each process anew
 from safetensors.torch import save
 
 # The registry would import the class of a model when it is first used, in each process anew.
-import replication.models.clai
-import replication.models.gaussian_processes
+import replication.models.clai  # noqa: F401
+import replication.models.gaussian_processes  # noqa: F401
 import replication.models.network_classifiers  # noqa: F401
 from clailearn.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared

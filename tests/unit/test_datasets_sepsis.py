@@ -93,7 +93,7 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
     ("bad", "message"),
     [
         (record("80|36|1"), "cannot be read .*4 names of 3 columns"),
-        (record(), "cannot be read .*no data"),
+        (record(), "found a header and no hour below it"),
         (record('80|"36|1|0', '80|36"|2|0'), "cannot be read .*could not convert"),
         (record("80|36|1|2"), "found a row without ICULOS from 1, or without SepsisLabel 0 or 1"),
         (record("80|36|1.5|0"), "found a row without ICULOS"),

@@ -76,6 +76,11 @@ def test_annotations_that_overlap_are_refused() -> None:
         stages_of([(0, 60, "Sleep stage W"), (30, 30, "Sleep stage 1")], 2)
 
 
+def test_an_annotation_without_end_costs_no_memory() -> None:
+    with pytest.raises(InputError, match="found 3,333,333,333 annotated epochs, expected about 2"):
+        stages_of([(0, 1e11, "Sleep stage W")], 2)
+
+
 def test_trimming_keeps_the_margin_around_sleep_and_the_wake_within() -> None:
     stages, starts = np.array([0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0]), 3000 * np.arange(11)
     assert list(np.flatnonzero(within_sleep(starts, stages, 6000))) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -186,7 +191,10 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
     "infinite scale": (with_field(256 + 3 * 104, b"inf     "), r"E0-PSG\.edf: "),
-    "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found no signal that varies"),
+    "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found a signal .* by 0 mic"),
+    "range without sense": (with_field(256 + 3 * 104, b"-1e30   "), r"E0-PSG\.edf: found a signal .* by \S+e\+\d\d "),
+    "EEG in volts": (with_field(256 + 3 * 96, b"V       "), r"E0-PSG\.edf: found a signal that varies by \S+e\+0\d micro"),
+    "digital range turned": (with_field(256 + 3 * 120, b"32768   "), r"E0-PSG\.edf: found a signal that varies by"),
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "
     ),
@@ -219,6 +227,7 @@ def test_a_file_of_another_name_is_a_fault_of_its_recording(raw_folder: Path, tm
     folder = own(raw_folder, tmp_path)
     (folder / "SC4021E0-PSG.edf").rename(folder / "SC402E0-PSG.EDF")
     (folder / "SC4031E0-PSG.edf").rename(folder / "sc4031e0-psg.EDF")
+    (folder / "SC4031EC-Hypnogram.edf").rename(folder / "SC4031EC-HYPNOGRAM.EDF")
     with pytest.raises(InputError, match=r"SC402E0-PSG\.EDF: found another name than SC4ssNxx-PSG\.edf"):
         prepared(folder, tmp_path / "out")
     data = prepared(folder, tmp_path / "out", unusable="skip")

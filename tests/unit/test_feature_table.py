@@ -84,6 +84,18 @@ def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path
         assert data.info["arrays"] == first.info["arrays"]
 
 
+@pytest.mark.parametrize("name", ["large.csv.gz", "large.parquet"])
+def test_a_small_table_that_unpacks_to_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    import duckdb
+
+    duckdb.sql(f"COPY (SELECT 1 AS a, 2 AS b, 'x' AS y FROM range(1000000)) TO '{tmp_path / name}'")
+    monkeypatch.setattr("clailearn.limits.LARGEST_UNPACKED", 1000)
+    with pytest.raises(InputError, match=rf"{name}: cannot be read \(ValueError: unpacks to .* expected at most"):
+        prepared(tmp_path / name, tmp_path / "out")
+
+
 def test_training_rows_alone_standardise_features(csv: Path, tmp_path: Path) -> None:
     data = prepared(csv, tmp_path / "out")
     settings = {"training": {"samples": None}, "normalise_test_separately": True}

@@ -229,23 +229,37 @@ def packed(path: Path, members: dict[str, bytes]) -> Path:
 @pytest.mark.parametrize("suffix", [".zip", ".tgz"])
 def test_an_archive_gives_wanted_members_alone(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture) -> None:
     archive = packed(tmp_path / f"a{suffix}", {"top/a": b"1", "../b": b"2", "other": b"3"})
-    paths = unpack_archive(archive, tmp_path / "out", {"top/a": "a", "../b": "b"}.get, 10)
+    paths = unpack_archive(archive, tmp_path / "out", {"top/a": "a", "../b": "b"}.get)
     assert paths == [tmp_path / "out" / "a", tmp_path / "out" / "b"]
     assert contents(tmp_path).keys() == {"out/a", "out/b", archive.name}
     with suppress(InputError):
-        unpack_archive(packed(archive, {"../escaped": b"2"}), tmp_path / "deep" / "out", str, 10)
+        unpack_archive(packed(archive, {"../escaped": b"2"}), tmp_path / "deep" / "out", str)
     assert {p.parent.name for p in tmp_path.rglob("escaped")} <= {"out"}
-    with pytest.raises(InputError, match=rf"a{suffix}: member 'top/a' has 1 bytes, expected at most 0"):
-        unpack_archive(packed(archive, {"top/a": b"1"}), tmp_path / "out", str, 0)
     archive.write_bytes(archive.read_bytes()[:60])
     with pytest.raises(InputError, match=rf"a{suffix}: cannot be read .*expected a zip or a tar"):
-        unpack_archive(archive, tmp_path / "out", str, 10)
+        unpack_archive(archive, tmp_path / "out", str)
     with tarfile.open(archive, "w") as links:
         info = tarfile.TarInfo("a")
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         links.addfile(info)
-    assert unpack_archive(archive, tmp_path / "out", str, 10) == []
+    assert unpack_archive(archive, tmp_path / "out", str) == []
     assert "left out a, a link" in caplog.text
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tgz"])
+def test_an_archive_has_a_limit_for_a_member_and_in_total(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = packed(tmp_path / f"a{suffix}", {f"{number}.png": bytes(500) for number in range(9)})
+    monkeypatch.setattr("clailearn.limits.LARGEST_RATIO", 0)
+    assert len(unpack_archive(archive, tmp_path / "out", str)) == 9  # small ones may be packed tightly
+    monkeypatch.setattr("clailearn.limits.LARGEST_UNPACKED", 4000)
+    with pytest.raises(InputError, match=rf"a{suffix}: .*unpacks to 4,\d+ bytes or more, expected at most 4,000"):
+        unpack_archive(archive, tmp_path / "in total", str)
+    monkeypatch.setattr("replication.datasets.files.LARGEST_FILE", 400)
+    monkeypatch.setattr("clailearn.limits.LARGEST_RATIO", 1000)
+    with pytest.raises(InputError, match=rf"a{suffix}: member '0.png' has 500 bytes, expected at most 400"):
+        unpack_archive(archive, tmp_path / "a member", str)
 
 
 # The table of sources

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import matplotlib.text
 import pandas as pd
 import pytest
 
 from replication.report.claims.judge import judge
-from replication.report.figures.render import FIGURES, render
+from replication.report.figures.render import FIGURES, render, save
 from replication.report.labels import MINI_NOTE
 from replication.runs.registry import CLAIMS, CLAIMS_FIGURE
 from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
@@ -41,6 +42,14 @@ def test_miniature_data_are_marked_and_nothing_is_cut_off_or_too_small(name: str
     assert drawn_within.y1 <= height + LINE
     for part in figure.findobj(matplotlib.text.Text):
         assert part.get_fontsize() >= 7, part.get_text()
+
+
+def test_a_matplotlibrc_changes_nothing(tmp_path: Path) -> None:
+    rows = {"figure.facecolor": "red", "lines.linewidth": 9, "savefig.bbox": "tight", "text.usetex": True}
+    for name, settings in (("a.png", {}), ("b.png", rows)):
+        with mpl.rc_context(settings):
+            save(drawn("figure2")[0], tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 @pytest.mark.parametrize("name", FIGURES)

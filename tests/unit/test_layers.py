@@ -18,7 +18,7 @@ MODULES = sorted(SOURCE.glob("clailearn/*.py")) + sorted(SOURCE.glob("replicatio
 
 def imported(path: Path) -> Iterator[str]:
     """Dotted names of the modules that a file imports anywhere in it; `from clailearn import kernels` gives clailearn.kernels."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -84,6 +84,22 @@ def test_an_array_that_is_not_as_described_is_refused_and_no_pickle_is_loaded(tm
         load(tmp_path / "prepared")
 
 
+def test_a_changed_bit_of_an_array_and_a_cut_description_are_refused(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    path, description = tmp_path / "prepared" / "x_test.npy", tmp_path / "prepared" / "dataset.json"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 0x80]))
+    with pytest.raises(InputError, match=r"x_test\.npy: .* another sha256 than .*--forcerun"):
+        load(tmp_path / "prepared")
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"x_test\.npy: cannot be used"):
+        load(tmp_path / "prepared")
+    for cut in (description.read_text(encoding="utf-8")[:-9], "", "[]", '{"arrays": {"x_test": {}}}'):
+        description.write_text(cut, encoding="utf-8")
+        with pytest.raises(InputError, match=r"prepared/(dataset\.json|x_test\.npy): cannot be (used|read)"):
+            load(tmp_path / "prepared")
+
+
 def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 7)
     rng = np.random.default_rng(0)

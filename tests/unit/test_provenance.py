@@ -34,7 +34,7 @@ def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch
     assert not commit()[1]
     monkeypatch.chdir("results")
     assert not commit()[1]
-    Path("../src/a.py").write_text("edited")
+    Path("../src/a.py").write_text("edited", encoding="utf-8")
     assert commit()[1]
 
 

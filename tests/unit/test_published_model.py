@@ -1,5 +1,6 @@
 """A published model gives what its run gave, says which references vote, and is refused where it is not as published."""
 
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -314,6 +315,39 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
     labels = loaded.predict(x)
     assert [row.get("label") for row in rows] == [labels[0], None, labels[1]]
     assert "found an empty file" in rows[1]["error"]
+
+
+def test_what_is_no_file_or_too_large_costs_a_message_and_nothing_printed_is_more_than_text(
+    tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, features = publish("clai-m", 3, "images")[3], publish("clai-m", 2, "features")[3]
+    picture = Image.fromarray(np.zeros((*clailearn.load(images).inputs.shape[:2], 3), np.uint8))
+    picture.save(tmp_path / "a.png: b (1.000)\nc\x1b[2J.png")
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "device.png").symlink_to("/dev/zero")
+    (tmp_path / "none.png").symlink_to("/none")
+    with (tmp_path / "large.png").open("wb") as file:
+        file.truncate(2**28 + 1)
+    (tmp_path / "x\x1b[1m").touch()
+    assert main(["predict", str(images), str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 5
+    assert r"a.png: b (1.000)\nc\x1b[2J.png: " in printed.out
+    assert printed.out.count("found a folder, a pipe or a device") == 2
+    assert "found 268,435,457 bytes" in printed.out
+    assert "\x1b" not in printed.out + printed.err
+    with gzip.open(tmp_path / "line.csv.gz", "wb") as packed:
+        packed.write(b"1" * (2**24 + 1))
+    with gzip.open(tmp_path / "rows.csv.gz", "wb") as packed:
+        packed.write(b"red,green,blue\n" + b"\n" * 2**20)
+    monkeypatch.setattr("clailearn.limits.LARGEST_UNPACKED", 2**20)
+    for name, message in (("line", "a line of more than 16,777,216"), ("rows", "unpacks to 1,048,577 bytes or more")):
+        with pytest.raises(SystemExit):
+            main(["predict", str(features), str(tmp_path / f"{name}.csv.gz")])
+        assert message in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(SystemExit):
+        main(["predict", str(features), str(tmp_path / "pipe.csv")])
 
 
 def test_one_bad_row_of_a_table_has_its_reason_in_its_row(

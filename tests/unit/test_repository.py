@@ -1,7 +1,9 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_t
 
 def anchors(document: Path) -> set[str]:
     """Return the anchors that a page gets from its headings: lower case, hyphens for spaces, no other punctuation."""
-    headings = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -46,7 +48,7 @@ def anchors(document: Path) -> set[str]:
     "document", [*DOCUMENTS, REPOSITORY / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(REPOSITORY))
 )
 def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
-    for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text()):
+    for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8")):
         page = document.parent / target if target else document
         assert page.exists(), target
         assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
@@ -54,7 +56,7 @@ def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
-    text = document.read_text()
+    text = document.read_text(encoding="utf-8")
     for name in re.findall(r"(?<![\w/.-])((?:src|workflow|profiles|tests|envs|examples)/[\w./-]+\.\w+)", text):
         assert (REPOSITORY / name).exists(), name
     tops = "|".join(key for key, value in REAL.items() if isinstance(value, dict))
@@ -108,3 +110,19 @@ def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> N
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
     jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]}).validate(entries)
+
+
+def test_of_two_makes_at_once_the_second_waits_and_finds_nothing_left_to_do(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "envs/requirements.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\n'
+        '[ "$2" = venv ] && echo made >> made && sleep 1 && mkdir -p .venv/bin && cp python .venv/bin\nexit 0\n'
+    )
+    python.chmod(0o755)
+    command = ["make", f"PYTHON={python}", ".venv/.installed"]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [run.wait() for run in runs] == [0, 0]
+    assert (tmp_path / "made").read_text() == "made\n"

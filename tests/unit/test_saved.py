@@ -14,6 +14,7 @@ import clailearn
 from clailearn import CLaIClassifier
 from clailearn.cli import main
 from clailearn.errors import InputError
+from clailearn.files import OF_RECORD, checksum_of_record
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(0)) / X.std(0)
@@ -103,10 +104,11 @@ def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("format", 3), ("input.shape", [0]), ("input.shape", [5]), ("classes", [0]), ("classes", [0, 1, "2"]),
+        ("format", 4), ("format", 3.0), ("input.shape", [0]), ("input.shape", [5]), ("classes", [0]), ("classes", [0, 1, "2"]),
         ("classes", [1, 0, 2]), ("classes", [0, 1, 1]), ("input.names", [1]), ("input.kind", "features"), ("input.mirror", True),
         ("classes", [0, 1]), ("population", [50, 50]), ("population", [50, 50, 1]), ("calibration", 3),
-        ("calibration", {"temperature": 0}), ("calibration", {"slope": 1.0}), ("sha256", "0" * 64),
+        ("calibration", {"temperature": 0}), ("calibration", {"temperature": 1e-30}), ("calibration", {"slope": 1.0}),
+        ("sha256", "0" * 64),
         ("estimator", {}), ("estimator.next_index", 3), ("estimator.parameters", {}),
         ("settings.encoder", 1), ("settings.encoder", {}), ("settings.encoder.trunk", "own"), ("settings.encoder.trunk", "gru"),
         ("settings.encoder.width", 10**9), ("settings.encoder.width", None), ("settings.kernel.name", "none"),
@@ -124,14 +126,41 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: 
     for name in above:
         part = part[name]
     part[last] = value
+    record[OF_RECORD] = checksum_of_record(record)
     path.write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"model\.(json|safetensors)"):
         clailearn.load(tmp_path)
 
 
-def test_an_older_format_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
-    (tmp_path / "model.json").write_text('{"format": 1, "estimator": "CLaIClassifier"}')
+def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text('{"format": 2, "estimator": "CLaIClassifier"}')
     with pytest.raises(
-        InputError, match=r"found format 1, expected 2.*move data\.classes to classes.*Fit an estimator"
+        InputError, match=r"found format 2, .* expected 3\. Take a published model anew.*fit an estimator"
     ):
+        clailearn.load(tmp_path)
+
+
+def test_a_change_of_any_entry_of_the_record_is_seen(tmp_path: Path) -> None:
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
+    path = tmp_path / "model.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record))  # laid out in another way
+    clailearn.load(tmp_path)
+    record["input"]["mean"] = [1.0]
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"found entries with the sha256 .*one of them was changed"):
+        clailearn.load(tmp_path)
+
+
+def test_a_record_is_a_file_of_bounded_size(tmp_path: Path) -> None:
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
+    for name in ("model.json", "model.safetensors"):
+        (tmp_path / name).rename(tmp_path / "kept")
+        (tmp_path / name).symlink_to("/dev/zero")
+        with pytest.raises(InputError, match=rf"{name}: cannot be read \(found a folder, a pipe or a device"):
+            clailearn.load(tmp_path)
+        (tmp_path / "kept").replace(tmp_path / name)
+    with (tmp_path / "model.json").open("r+b") as file:
+        file.truncate(2**24 + 1)
+    with pytest.raises(InputError, match="found 16,777,217 bytes, expected at most 16,777,216"):
         clailearn.load(tmp_path)

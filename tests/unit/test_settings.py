@@ -1,6 +1,7 @@
 """Settings are merged in a fixed order, bad ones are refused with what was expected, and a run reads only its own."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
-from replication.runs.registry import MODELS, read_yaml
+from replication.runs.registry import MODELS, check_place, read_yaml
 from replication.runs.settings import Settings, cell_settings, cells, effective_settings, load_settings, pass_on, select
 from support.repository import REAL, REPOSITORY
 
@@ -72,6 +73,9 @@ def test_bad_settings_are_refused_all_at_once_with_their_keys(own: Mapping[str, 
         ("a: &x {c: 1}\nb: {<<: *x, c: 2, c: 3}", "the key 'c' stands twice"),
         ("a: [007, 010]", "YAML reads 007 as 7: put a name in quotes"),
         ("a: {b: 1:30}", "YAML reads 1:30 as 90"),
+        ("a: &a {b: *a}", "more than 50 deep"),
+        (f"a: {'[' * 3000}{']' * 3000}", "recursion|more than 50 deep"),
+        ("\n".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9 if n else 1}]" for n in range(9)), "more than 100,000 entries"),
     ],
 )
 def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) -> None:
@@ -82,6 +86,17 @@ def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) 
         read_yaml(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text("a: &x {c: 1, d: 0x10}\nb: {<<: *x, c: 2}")
     assert read_yaml(tmp_path / "own.yaml")["b"] == {"c": 2, "d": 16}
+
+
+@pytest.mark.parametrize(
+    "python", ["/home/a b/bin/python", "/home/{y}/bin/python", "/home/a'b/bin/python", "/a&b/python"]
+)
+def test_a_path_that_a_shell_would_take_apart_is_refused(monkeypatch: pytest.MonkeyPatch, python: str) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    check_place(str(REPOSITORY))
+    monkeypatch.setattr("sys.executable", python)
+    with pytest.raises(InputError, match=rf"in the path {re.escape(python)}, expected none"):
+        check_place(str(REPOSITORY))
 
 
 def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,35 @@ def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
     run = tree.snakemake("paper_figures/table3.tex")
     assert run.returncode == 0, run.stdout
     assert "\\begin{tabular}" in (tree.path / "paper_figures" / "table3.tex").read_text()
+
+
+def test_a_rendering_that_fails_brings_tracked_files_back_and_is_still_to_be_done(tree: Tree) -> None:
+    for command in (["git", "init", "-q"], ["git", "add", "paper_figures/table3.*"]):
+        subprocess.run(command, cwd=tree.path, check=True)
+    before = {path: path.read_bytes() for path in (tree.path / "paper_figures").glob("table3.*")}
+    (tree.path / "workflow" / "config" / "printed_values.csv").write_text("")
+    run = tree.snakemake("paper_figures/table3.tex", "--forcerun", "render_table")
+    assert run.returncode != 0, run.stdout
+    assert before == {path: path.read_bytes() for path in (tree.path / "paper_figures").glob("table3.*")}
+    assert tree.planned("paper_figures/table3.tex") == {"render_table": 1}
+
+
+def test_damaged_settings_of_matplotlib_change_no_figure(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "matplotlibrc").write_bytes(b"font.size: \xff")
+    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path))
+    monkeypatch.setenv("MPLBACKEND", "none")
+    before = (tree.path / "paper_figures" / "figure4.pdf").read_bytes()
+    run = tree.snakemake("paper_figures/figure4.pdf", "--forcerun", "draw_figure")
+    assert run.returncode == 0, run.stdout
+    assert (tree.path / "paper_figures" / "figure4.pdf").read_bytes() == before
+
+
+def test_another_working_directory_is_refused(tree: Tree, tmp_path: Path) -> None:
+    run = tree.snakemake("--snakefile", str(tree.path / "Snakefile"), "--directory", str(tmp_path), "outputs", "-n")
+    assert run.returncode != 0
+    assert f"found the working directory {tmp_path}, expected {tree.path}" in run.stdout
 
 
 def test_damaged_file_is_named_and_leaves_nothing(tree: Tree, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from replication.datasets.sources import state_of_raw
 from replication.runs import outputs, registry, settings as run_settings
 from replication.runs.registry import CLAI, MODELS, fitted_on
-from replication.runs.run import RunId, file_digest, remove_finished_checkpoints
+from replication.runs.run import RunId, file_digest, remove_finished_checkpoints, restore_outputs
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
@@ -133,4 +133,4 @@ def caption_file(wildcards):
 
 
 def caption_of(wildcards):
-    return Path(caption_file(wildcards)).read_text()
+    return Path(caption_file(wildcards)).read_text(encoding="utf-8")

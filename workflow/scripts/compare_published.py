@@ -1,6 +1,5 @@
 """Compare tracked verdicts with those of recomputed evidence, and gather all comparisons."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pandas as pd
 from replication.report.claims.judge import judge
 from replication.report.evidence import Evidence
 from replication.report.verify import verify_claims
+from replication.runs.registry import read_json
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
@@ -18,7 +18,7 @@ files = {
     for folder in sources.recomputed
 }
 evidence = replace(Evidence.of_files(Path(params.root), params.datasets, sources.evidence), recomputed=files)
-tracked = json.loads(Path(params.verdicts).read_text())["claims"]
+tracked = read_json(params.verdicts)["claims"]
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
 verdicts = verify_claims(tracked, judge(evidence, pd.read_csv(sources.printed_values)))
 pd.concat([*parts, verdicts], ignore_index=True).to_csv(snakemake.output[0], index=False)

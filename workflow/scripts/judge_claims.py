@@ -15,10 +15,12 @@ sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
 claims = judge(evidence, pd.read_csv(sources.printed_values))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
-text = caption(Path(sources.caption).read_text(), evidence, runs)
+text = caption(Path(sources.caption).read_text(encoding="utf-8"), evidence, runs)
 # The caption names the seeds of models; the numerical checks have seeds of their own.
-Path(targets.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims))
-Path(targets.md).write_text(claims_page(claims))
-Path(targets.csv).write_text(csv_text(claims_frame(claims)))
+Path(targets.json).write_text(
+    sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims), encoding="utf-8"
+)
+Path(targets.md).write_text(claims_page(claims), encoding="utf-8")
+Path(targets.csv).write_text(csv_text(claims_frame(claims)), encoding="utf-8")
 for claim, page in zip(claims, targets.pages, strict=True):
-    Path(page).write_text(claim_page(claim))
+    Path(page).write_text(claim_page(claim), encoding="utf-8")

@@ -20,4 +20,4 @@ measure(settings, device).to_csv(output.measured, index=False, float_format="%.6
 write_records(Path(output.records), [recorder.finish(command=f"snakemake {output.measured}")])
 title = BENCHMARK_TITLE + (" (miniature synthetic)" if settings["miniature"] else "")
 about = {"title": title, "miniature": settings["miniature"], "source": "random", "files": [], "licence": "generated"}
-Path(output.description).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
+Path(output.description).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")

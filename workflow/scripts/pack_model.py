@@ -1,6 +1,5 @@
 """Make a trained model ready to be published, and write its card."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -12,12 +11,13 @@ from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
+from replication.runs.registry import read_json
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
 given, params = snakemake.input, snakemake.params
 run = Run.for_job(snakemake, given.model)
-trained, evaluated = (json.loads(Path(path).read_text()) for path in (given.training, given.evaluation))
+trained, evaluated = (read_json(path) for path in (given.training, given.evaluation))
 model = create(run.model).load(run, given.model)
 embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None
 measured = pd.read_csv(given.metrics)
@@ -26,4 +26,4 @@ made = Path(snakemake.output.card)
 record = pack(
     run, model, embedded, KEPT_REFERENCES, trained | {"evaluation": evaluated}, metrics.to_dict(), made.parent
 )
-made.write_text(card(record, params.limits))
+made.write_text(card(record, params.limits), encoding="utf-8")

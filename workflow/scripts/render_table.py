@@ -16,8 +16,10 @@ sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
 values = [pd.read_csv(path) for path in (sources.printed_values, sources.reported_values)]
 made_of = Sources(evidence, *values, params.settings)
-table = render(layout_of(snakemake.wildcards.table), params.declared, made_of, Path(sources.caption).read_text())
-Path(targets.tex).write_text(table.tex)
-Path(targets.md).write_text(table.md)
-Path(targets.csv).write_text(csv_text(table.frame))
-Path(targets.json).write_text(sidecar(table.caption, evidence, table.runs))
+table = render(
+    layout_of(snakemake.wildcards.table), params.declared, made_of, Path(sources.caption).read_text(encoding="utf-8")
+)
+Path(targets.tex).write_text(table.tex, encoding="utf-8")
+Path(targets.md).write_text(table.md, encoding="utf-8")
+Path(targets.csv).write_text(csv_text(table.frame), encoding="utf-8")
+Path(targets.json).write_text(sidecar(table.caption, evidence, table.runs), encoding="utf-8")

@@ -1,6 +1,5 @@
 """Evaluate published models on prepared data and compare them with their runs."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +8,7 @@ from replication.experiments.packing import evaluate, keeps_weights
 from replication.models.run import choose_device, choose_precision
 from replication.report.evidence import Evidence
 from replication.report.verify import verify_model
+from replication.runs.registry import read_json
 from replication.runs.run import RunId, start_job
 
 start_job(snakemake.log[0])
@@ -17,7 +17,7 @@ metrics = evidence.metrics(snakemake.wildcards.dataset)
 here = choose_precision("auto", choose_device("auto"))
 numbers = []
 for folder in snakemake.input.models:
-    record = json.loads(Path(folder, "model.json").read_text())
+    record = read_json(Path(folder, "model.json"))
     measured = evaluate(folder, Path(snakemake.input.prepared).parent)
     same = record["settings"]["precision"] in ("float32", here) and keeps_weights(folder)
     numbers.append(verify_model(RunId.parse(record["run"]), metrics, measured, same))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clailearn.errors import InputError, kind_of
+from clailearn.limits import LARGEST_FILE, check_unpacked
 from clailearn.pictures import files_below
 
 logger = logging.getLogger(__name__)
@@ -22,8 +23,14 @@ TREE = "sha256-tree:"
 
 @contextmanager
 def reading(path: Path | str, expected: str) -> Iterator[None]:
-    """Turn whatever a library raises about a file, or a part of it, within the block into one InputError."""
+    """Turn whatever a library raises about a file, or a part of it, within the block into one InputError.
+
+    A zip, which an .npz is, too, must not unpack to more than `clailearn.limits` has.
+    """
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                check_unpacked(path, sum(member.file_size for member in packed.infolist()))
         yield
     except InputError:
         raise
@@ -44,6 +51,7 @@ def read_parquet(path: Path, most: int | None = None) -> Any:
 
     with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
         table = database.read_parquet(glob.escape(str(path)))
+        check_unpacked(path, 8 * len(table) * len(table.columns))  # of one value, a column takes a few bytes
         return (table if most is None else table.limit(most)).df()
 
 
@@ -100,21 +108,25 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     return paths
 
 
-def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | None], largest: int) -> list[Path]:
+def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | None]) -> list[Path]:
     """Extract members of a zip or tar into `folder`, and return their paths, sorted.
 
     target: from the name of a member to its name in `folder`; None leaves it out. Links and other special members stay out.
-    Neither library writes outside `folder`. Raises InputError for a damaged archive, and a member of more than `largest` bytes.
+    Neither library writes outside `folder`. Raises InputError for a damaged archive, and one that is larger, in a member or in
+    total, than `clailearn.limits` has.
     """
-    extracted = set()
+    extracted, total = set(), 0
 
     def name_of(member: str, size: int) -> str | None:
+        nonlocal total
         if (name := target(member)) is None:
             return None
-        if size > largest:
+        if size > LARGEST_FILE:
             raise InputError(
-                f"{archive}: member '{member}' has {size} bytes, expected at most {largest}. Replace the archive."
+                f"{archive}: member '{member}' has {size} bytes, expected at most {LARGEST_FILE}. Replace the archive."
             )
+        total += size
+        check_unpacked(archive, total)
         extracted.add(folder / name)
         return name
 

@@ -54,7 +54,6 @@ SPLIT_OF = {
     "train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val",
 }  # fmt: skip
 """The split of a folder, whose name may be in upper or lower case."""
-LARGEST_PICTURE = 2**28  # bytes of a file in an archive
 NAMED = 20  # files that dataset.json names of a kind
 ADVICE = "Resize or replace the file, or correct `image_size` of its dataset."
 
@@ -67,7 +66,7 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
         return
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-", dir=out_dir.parent) as folder:
-        unpack_archive(path, Path(folder), str, LARGEST_PICTURE)
+        unpack_archive(path, Path(folder), str)
         yield Path(folder)
 
 
@@ -172,7 +171,6 @@ TRAIN = tuple(f"data_batch_{n}" for n in range(1, 6))
 TEST = "test_batch"
 META = "batches.meta"
 MEMBERS = (*TRAIN, TEST, META)
-LARGEST_MEMBER = 2**25  # bytes; the official ones have 31 million
 
 
 def unpack_cifar10(paths: Sequence[Path], folder: Path) -> list[Path]:
@@ -183,7 +181,7 @@ def unpack_cifar10(paths: Sequence[Path], folder: Path) -> list[Path]:
 
     batches = [path for path in paths if path.name in MEMBERS]
     if not batches:
-        batches = unpack_archive(paths[0], folder / BATCHES, wanted, LARGEST_MEMBER)
+        batches = unpack_archive(paths[0], folder / BATCHES, wanted)
     if sorted(path.name for path in batches) != sorted(MEMBERS) or len({path.parent for path in batches}) > 1:
         found = ", ".join(str(path) for path in batches) or "none of them"
         raise InputError(

@@ -11,16 +11,17 @@ import gzip
 import logging
 import re
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
+from clailearn.limits import lines_of
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import narrowed, writing
 from replication.datasets.samples import Column, division, rows_of_groups, stratified_validation
@@ -127,6 +128,12 @@ def _is(path: Path, ending: str) -> bool:
     return path.suffix.lower() == ending
 
 
+def _opened(path: Path) -> TextIO:
+    opened: Any = gzip.open if _is(path, ".gz") else open
+    file: TextIO = opened(path, "rt", encoding="utf-8-sig", newline="")
+    return file
+
+
 def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     packed: Any = "gzip" if _is(path, ".gz") else None
     return pd.read_csv(
@@ -140,6 +147,8 @@ def columns_of(path: Path) -> list[str]:
         if _is(path, ".parquet"):
             names = [str(name) for name in read_parquet(path, most=0)]
         else:  # as a row, because pandas renames columns that repeat
+            with _opened(path) as file:
+                deque(lines_of(file, path), maxlen=0)  # pandas knows no limits
             header = _read_csv(path, header=None, nrows=1, dtype=str)
             names = header.iloc[0].tolist()
     if "\0" in "".join(names):
@@ -203,8 +212,7 @@ def _column(path: Path, name: str) -> Column:
         """Return the line of a row, counted from 0, as an editor counts lines, or its number in a Parquet file."""
         if _is(path, ".parquet"):
             return f"at row {row + 1}"
-        opened = gzip.open if _is(path, ".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with _opened(path) as file:
             lines = csv.reader(file)
             for _ in range(row + 1):
                 next(lines)

@@ -14,7 +14,6 @@ Images and signals have those of `train` and of `test`, which the paper normalis
 of `train`. Recordings have none: each run draws its training rows and computes their statistics.
 """
 
-import errno
 import hashlib
 import json
 import logging
@@ -31,6 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clailearn.errors import InputError
+from replication.runs.registry import read_json
+from replication.runs.run import NO_ROOM
 
 logger = logging.getLogger(__name__)
 
@@ -217,9 +218,12 @@ def writing(folder: Path) -> Iterator[Writer]:
         try:
             yield Writer(building)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno not in NO_ROOM:
                 raise
             raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
+        for path in building.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
         if folder.exists():
             (folder / DESCRIPTION).unlink(missing_ok=True)
             shutil.rmtree(folder)
@@ -238,18 +242,21 @@ class Prepared:
 
 
 def load(folder: str | Path) -> Prepared:
-    """Open a prepared dataset with its arrays memory-mapped; raise InputError unless they are as `dataset.json` has them."""
-    folder = Path(folder)
-    description = folder / DESCRIPTION
-    info: dict[str, Any] = json.loads(description.read_text(encoding="utf-8"))
-    arrays: dict[str, Array] = {}
-    for name, expected in info["arrays"].items():
-        path = folder / f"{name}.npy"
-        try:
-            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-            if (found := (list(array.shape), str(array.dtype))) != (expected["shape"], expected["dtype"]):
-                raise ValueError(f"found {found}, expected {expected['shape']}, {expected['dtype']}")
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: {error}. Prepare it again: --forcerun {description}.") from error
-        arrays[name] = array
+    """Open a prepared dataset with its arrays memory-mapped; raise InputError unless they are as `dataset.json` has them.
+
+    Their checksums are compared, too: a changed value would give other results without a word.
+    """
+    path = description = Path(folder) / DESCRIPTION
+    info, arrays = read_json(description), {}
+    try:
+        for name, expected in info["arrays"].items():
+            path = description.with_name(f"{name}.npy")
+            arrays[name] = array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if (has := (list(array.shape), str(array.dtype))) != (expected["shape"], expected["dtype"]):
+                raise ValueError(f"found {has}, expected {expected['shape']}, {expected['dtype']}")
+            if hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() != expected["sha256"]:
+                raise ValueError(f"found another sha256 than {expected['sha256']}, which it was written with")
+    except Exception as error:  # A damaged file can raise almost any error.
+        found = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: cannot be used ({found}). Prepare it again: --forcerun {description}.") from error
     return Prepared(info, arrays)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clailearn.errors import InputError
+from clailearn.limits import LARGEST_TEXT, check_file
 from clailearn.pictures import is_own
 from replication.datasets.files import reading
 from replication.datasets.prepared import DEVELOPMENT, require_classes, writing
@@ -270,23 +271,24 @@ def _weighted_mean(values: Floats, starts: Indices, lengths: Indices, weight: np
 
 # Challenge 2019
 
-NAME = re.compile(r"p(\d{6})\.psv")
+NAME = re.compile(r"p(\d{6})\.psv", re.IGNORECASE)
 LABEL, HOUR = "SepsisLabel", "ICULOS"
 LABEL_HOURS_BEFORE = 6
-LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 
 
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each record in zips and .psv files."""
     for path in paths:
         if path.suffix.lower() != ".zip":
+            with reading(path, "a record"):
+                check_file(path, LARGEST_TEXT)
             yield str(path), path.read_bytes()
             continue
         with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if not (info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts))):
                     continue
-                if info.file_size > LARGEST_RECORD:
+                if info.file_size > LARGEST_TEXT:
                     raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
                 yield f"{path}: {info.filename}", archive.read(info)
 
@@ -304,6 +306,8 @@ def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
         columns = header.split("|")
         if odd := [column for column in (*variables, LABEL, HOUR) if columns.count(column) != 1]:
             raise ValueError(f"not one column each of {', '.join(odd)} among {', '.join(columns)}")
+        if not any(lines):
+            raise InputError(f"{name}: found a header and no hour below it, expected some. Remove the record.")
         table = np.loadtxt(lines, np.float32, comments=None, delimiter="|", ndmin=2)
         if table.shape[1] != len(columns):
             raise ValueError(f"{len(columns)} names of {table.shape[1]} columns")

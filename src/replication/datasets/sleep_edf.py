@@ -12,6 +12,7 @@ which overlap by half; a feature is its natural logarithm.
 import logging
 import math
 import re
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,6 +47,11 @@ STAGES = {
 NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf", re.IGNORECASE)
 GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical range"
 """Warnings of mne about what it replaces by a guess: the length, the start, and the scale of a channel."""
+
+SPREAD = (0.1, 20_000)
+"""Microvolt from the lowest to the highest value of a channel: less is no signal, and more is no EEG."""
+MOST_AFTER = 100
+"""Annotated epochs for one of the signal, at most; a hypnogram may go on for long after it."""
 
 BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
 """Limits in Hz, both included: the integral of a band ends where the next one begins."""
@@ -118,6 +124,16 @@ def open_edf(path: Path, channels: Sequence[str] | None = None) -> Any:
         return mne.io.read_raw_edf(path, include=channels, stim_channel=None, preload=False, verbose="warning")
 
 
+def annotations_of(path: Path) -> Any:
+    """Return the `mne.Annotations` of an EDF+ file, of which mne knows the ending .edf in small letters alone."""
+    import mne
+
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder, path.name).with_suffix(".edf")
+        link.symlink_to(path.resolve())
+        return mne.read_annotations(link if path.suffix != link.suffix else path)
+
+
 def contents(signal: Any) -> str:
     """Return in words what an `mne.io.Raw` has, for messages."""
     return (
@@ -172,6 +188,10 @@ def scored_epochs(
     onsets, lasting = (np.rint(times * rate).astype(np.int64) for times in (marks.onset + later, marks.duration))
     until_next = np.append(onsets[1:], signal.n_times) - onsets
     counts = np.where(lasting > 0, lasting, until_next.clip(0)) // samples
+    if counts.sum() > MOST_AFTER * (signal.n_times // samples + 1):  # which would fill memory
+        raise InputError(
+            f"found {counts.sum():,} annotated epochs, expected about {signal.n_times // samples:,}, as the signal has"
+        )
     starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
     if (np.diff(starts) < samples).any():
         raise InputError("found annotations that overlap, expected one stage at a time")
@@ -221,8 +241,6 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
 
 def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
     """Select the scored epochs of a recording, and count the others in `dropped` by reason; raise Unusable if it has none."""
-    import mne
-
     files = {_key(path)[1]: path for path in paths}
     if len(files) != 2 or len(paths) != 2:
         names = ", ".join(path.name for path in paths)
@@ -235,7 +253,7 @@ def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dro
     signal = open_edf(psg, channels)
     later = (open_edf(hypnogram).info["meas_date"] - signal.info["meas_date"]).total_seconds()
     with reading(hypnogram):
-        marks = mne.read_annotations(hypnogram)
+        marks = annotations_of(hypnogram)
         starts, stages, outside = scored_epochs(signal, marks, seconds, later)
     scored = stages >= 0
     if not scored.any():
@@ -250,8 +268,14 @@ def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dro
     night = Night(psg, key[0], starts[scored & near], stages[scored & near])
     logger.info("%s: %d epochs", psg.name, len(night.starts))
     spread = np.ptp(signals_of(night, channels, samples_kept(settings)), axis=(0, 2))
-    for channel in [name for name, value in zip(channels, spread, strict=True) if not 0 < value < np.inf]:
-        raise Unusable(psg, f"found no signal that varies in {channel}, expected an EEG")
+    least, most = SPREAD
+    for channel, value in zip(channels, spread, strict=True):
+        if not least <= value <= most:
+            raise Unusable(
+                psg,
+                f"found a signal that varies by {value:g} microvolt in {channel}, expected {least:g} to {most:,}, as in EEG; "
+                "its physical range, digital range or unit may be wrong",
+            )
     moving = int((stages == MOVEMENT).sum())
     dropped["annotated after the end of the signal"] += outside
     dropped["movement time"] += moving

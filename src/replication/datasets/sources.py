@@ -21,6 +21,7 @@ from typing import Any
 from clailearn.errors import InputError
 from replication.datasets.files import TREE, checksum_of, describe_files, matching
 from replication.runs.config_check import SOURCES
+from replication.runs.registry import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class Raw:
 
     @classmethod
     def read(cls, path: Path) -> "Raw":
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
         return cls(**values | {"path": Path(values["path"])})
 
 

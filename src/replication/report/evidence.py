@@ -8,7 +8,6 @@ Evidence is by `name` (a dataset or study) and `cell` (a model of a dataset, or 
 `dataset` and `model`, in rows of a study `study` and `cell` as well, and `other` where a row is the model minus another one.
 """
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.metrics.intervals import interval, spread
 from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
-from replication.runs.registry import MODELS
+from replication.runs.registry import MODELS, read_json
 from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
@@ -52,12 +51,7 @@ def withheld(file: Path) -> bool:
 
 def read_description(path: Path) -> dict[str, Any]:
     """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected a description as JSON. Compute this evidence again"
-        ) from error
+    description = read_json(path)
     if not isinstance(description, dict) or not all(
         isinstance(description.get(key), str) for key in ("title", "licence")
     ):

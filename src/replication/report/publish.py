@@ -6,7 +6,6 @@ its tables say how many runs they rest on.
 """
 
 import filecmp
-import json
 import os
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.outputs import evidence_files, prediction_files, published_models, result_file
-from replication.runs.registry import BENCHMARK, THEORY
+from replication.runs.registry import BENCHMARK, THEORY, read_json
 from replication.runs.run import (
     DESCRIPTION,
     EVALUATIONS,
@@ -98,9 +97,9 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     folder.mkdir(parents=True)
     for file in (result, "history.csv"):
         gather_files([run / file for run in finished], file, study=True).to_csv(folder / file, index=False)
-    write_records(folder / RUNS, [json.loads((run / "run.json").read_text()) for run in finished])
+    write_records(folder / RUNS, [read_json(run / "run.json") for run in finished])
     prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION
-    (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)))
+    (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)), encoding="utf-8")
 
 
 def _existing(file: Path) -> Path:

@@ -5,9 +5,12 @@ An output is a function of evidence folders `results/<evidence>/<name>/evidence/
 """
 
 import csv
+import json
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,15 +44,61 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
+MOST_SETTINGS, DEEPEST = 100_000, 50
+"""Entries of a YAML file, where each use of an alias counts, and levels of blocks within one another."""
+
+
+def check_place(checkout: str) -> None:
+    """Refuse places in which no job could run: of the working directory, of the checkout, and of Python."""
+    if Path.cwd() != Path(checkout).resolve():
+        raise InputError(
+            f"found the working directory {Path.cwd()}, expected {checkout}, as all paths are relative to it. Call snakemake "
+            "there, without --directory; another workflow can call it there, but not have it as a module."
+        )
+    # Snakemake takes braces in the paths of rules for wildcards, and hands the path of Python to a shell without quotes.
+    for path, known in ((checkout, r"[^{}]"), (sys.executable, r"[\w./+@%,:=~-]")):
+        if odd := re.sub(known, "", path):
+            raise InputError(
+                f"found {odd[0]!r} in the path {path}, expected none, as Snakemake cannot call Python there. Move the repository "
+                "to a folder without it, such as ~/clailearn, and make the environment anew."
+            )
+
+
+def _refuse_endless(content: Any) -> None:
+    level = [content]
+    for _ in range(DEEPEST):
+        blocks = (
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        )
+        level = list(islice(chain.from_iterable(blocks), MOST_SETTINGS + 1))
+        if len(level) > MOST_SETTINGS:
+            raise ValueError(f"found more than {MOST_SETTINGS:,} entries, counting each use of an alias")
+    if level:
+        raise ValueError(f"found blocks within blocks, more than {DEEPEST} deep")
+
+
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Return the settings in a YAML file; raise InputError for one that is missing, damaged, or has a key twice."""
+    """Return the settings in a YAML file; raise InputError for one that is missing, damaged, endless, or has a key twice."""
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        _refuse_endless(content)
     except Exception as error:  # An invalid date, or bytes of another encoding, raise errors that are not YAML's.
         raise InputError(f"{path}: {error}; expected settings as YAML in UTF-8. Correct the file or its path") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
     return content
+
+
+def read_json(path: str | Path, lines: bool = False) -> Any:
+    """Return what a file of the workflow's own holds, or each of its lines; raise InputError if it is not there or was cut."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(f"[{','.join(text.splitlines())}]" if lines else text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected JSON as the workflow writes it. Delete the file, and the same command "
+            "makes it anew; git restore brings a tracked one back."
+        ) from None
 
 
 # Models

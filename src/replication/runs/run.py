@@ -4,6 +4,7 @@ A run leaves its record as JSON, and the evaluation of a trained model, a job of
 study keeps them in `runs.jsonl` and `evaluations.jsonl`, a record a line, sorted by run.
 """
 
+import errno
 import gc
 import hashlib
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from threadpoolctl import threadpool_limits
 
-from clailearn.errors import InputError
+from clailearn.errors import InputError, legible
+from replication.runs.registry import read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +43,8 @@ WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
 RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
 """Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, or of a limit on files."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that libraries of threads read once, when they are loaded."""
 
@@ -134,17 +139,31 @@ def use_threads(count: int) -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
+class Legible(logging.Formatter):
+    """Writes escapes for what a terminal would obey: messages name files and classes, of strangers too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(legible, super().format(record).split("\n")))
+
+
 def start_job(log: str | Path) -> None:
-    """Send log records, warnings and exceptions to a file and the console; an `InputError` as its message alone."""
+    """Send log records, warnings and exceptions to a file and the console; an `InputError`, and a full disk, as a message."""
     # After the imports: collections would go through all of torch again and again.
     gc.freeze()
-    handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
+    handlers: list[logging.Handler] = [
+        logging.FileHandler(log, mode="w", encoding="utf-8"),
+        logging.StreamHandler(sys.stderr),
+    ]
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    for handler in handlers:
+        handler.setFormatter(Legible("%(asctime)s %(message)s", "%H:%M:%S"))
     logging.captureWarnings(True)
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, InputError):
             logger.error("error: %s", error)
+        elif isinstance(error, OSError) and error.errno in NO_ROOM:
+            logger.error("error: %s; make room, and give the same command again", error)
         else:
             logger.error("uncaught exception", exc_info=(kind, error, trace))
 
@@ -162,7 +181,25 @@ def remove_finished_checkpoints(results: Path) -> None:
                 checkpoint.unlink()
 
 
+def restore_outputs(folder: str) -> None:
+    """Bring tracked files of a folder back that Snakemake deleted for jobs that failed, as old ones, which it makes anew.
+
+    Snakemake's own `update` would give them the time of the failure, after which they count as made.
+    """
+    with suppress(OSError, subprocess.CalledProcessError):  # without git nothing is tracked
+        deleted = [path for path in git("ls-files", "-z", "--deleted", "--", folder).split("\0") if path]
+        if deleted:
+            git("restore", "--", *deleted)
+        for path in deleted:
+            os.utime(path, (0, 0))
+
+
 # Records
+
+
+def git(*arguments: str) -> str:
+    """Return what a command of git says; raise OSError or CalledProcessError where it fails."""
+    return subprocess.run(["git", *arguments], capture_output=True, encoding="utf-8", check=True).stdout.strip()
 
 
 def digest(value: Any) -> str:
@@ -180,10 +217,6 @@ def file_digest(paths: list[str]) -> str:
 
 def commit() -> tuple[str, bool]:
     """Return the checked-out commit, and whether tracked files but `WRITTEN` differ from it; ("unknown", True) without git."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
-
     try:
         changed = git(
             "status", "--porcelain", "--untracked-files=no", "--", ":/", *(f":(top,exclude){p}" for p in WRITTEN)
@@ -196,7 +229,8 @@ def commit() -> tuple[str, bool]:
 def hardware(device: str) -> str:
     """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
     cpuinfo = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
+    names = re.findall(r"^model name\s*:(.*)", text, re.MULTILINE)
     model = f"{names[0].strip()}, {len(names)} cores" if names else platform.processor() or platform.machine()
     if device == "cuda":
         import torch
@@ -246,19 +280,20 @@ class Recorder:
         }
 
     def write(self, path: str | Path, **more: Any) -> None:
-        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
+        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records, in any order, a line each."""
     ordered = sorted(records, key=lambda record: str(record["run"]))
     lines = (json.dumps(record, sort_keys=True, separators=(",", ":")) for record in ordered)
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file, sorted by run."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records: list[dict[str, Any]] = read_json(path, lines=True)
+    return records
 
 
 def records_of(folder: Path) -> list[dict[str, Any]]:
@@ -310,7 +345,7 @@ def gather_files(paths: Iterable[str | Path], file: str, study: bool) -> "pd.Dat
 
 def describe(prepared: Path, samples: int | None) -> str:
     """Return the description of the data of a dataset or study as JSON; a study may train on so many `samples` alone."""
-    description = json.loads(prepared.read_text())
+    description = read_json(prepared)
     if samples is not None:
         description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
     return json.dumps(description, indent=1, sort_keys=True) + "\n"

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import matplotlib as mpl
 import pandas as pd
+from matplotlib import style
 from matplotlib.figure import Figure
 
 from replication.report.evidence import Evidence, identified, owners, run_cell, run_name, runs_behind
@@ -61,7 +61,7 @@ def render(
     """
     draw, columns, takes = FIGURES[name]
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
-    with mpl.rc_context(THEME):
+    with style.context(THEME, after_reset=True):  # over the defaults, not over the settings of a user's matplotlibrc
         figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
     frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True)
     if "name" in frame:
@@ -82,5 +82,5 @@ def render(
 def save(figure: Figure, path: Path) -> None:
     """Write a PDF or PNG without dates, so that the same figure gives the same bytes."""
     metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
-    with mpl.rc_context(THEME):
+    with style.context(THEME, after_reset=True):
         figure.savefig(path, metadata=metadata)
