@@ -7,10 +7,12 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report verify test test-all test-chaos lint benchmark docs lock clean help
+.PHONY: all env report verify test test-all test-chaos lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
+
+env: $(INSTALLED) ## set up the environment, .venv, and do nothing else
 
 report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tables, figures and claims
 	$(BIN)/snakemake --cores $(CORES) outputs

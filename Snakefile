@@ -33,6 +33,7 @@ pathvars:
 
 
 include: "workflow/study.smk"
+include: "workflow/rules/own.smk"
 
 
 module mini:
@@ -52,15 +53,26 @@ use rule * from mini as mini_*
 
 
 onstart:
-    print(
-        f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about a day:",
-        "snakemake --cores 8 all --config evidence=real",
-        file=sys.stderr,
-    )
+    if "own" not in workflow.dag_settings.targets:
+        print(
+            f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about a day:",
+            "snakemake --cores 8 all --config evidence=real",
+            file=sys.stderr,
+        )
+    if config["evidence"] == "real" and (names := outputs.left_out(config)):
+        print(f"Left out, because datasets.<name>.path is not set: {', '.join(names)}", file=sys.stderr)
+
+
+onerror:
+    print(f"\n{failures(log)}", file=sys.stderr)
 
 
 onsuccess:
     remove_finished_checkpoints(Path("results"))
+    if "own" in workflow.dag_settings.targets:
+        from replication.report.own import result  # imports pandas
+
+        print("", *(result(config, name) for name in outputs.own_datasets(config)), sep="\n", file=sys.stderr)
 
 
 onerror:

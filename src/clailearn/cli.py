@@ -128,7 +128,7 @@ def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8]
     height, width, channels = model.inputs.shape
     for file in files:
         try:
-            yield str(file), read_picture(file, (height, width), channels, str(file), _ADVICE)
+            yield str(file), read_picture(file, (height, width), channels, str(file), _ADVICE, model.inputs.resized)
         except InputError as error:
             yield str(file), error
 

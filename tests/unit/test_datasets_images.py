@@ -10,6 +10,8 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,54 @@ def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplo
     files = ["README.md", "train/cat/notes.heic", "train/top.png"]
     assert data.info["exclusions"] == [{"reason": "files that are no pictures of a class", "count": 3, "files": files}]
     assert f"left out: 3 files that are no pictures of a class: {', '.join(files)}" in caplog.text
+
+
+OWN = {"title": "Pets", "image_size": None, "resize": True, "test_share": 0.2, "validation_share": 0.25}
+
+
+def write_classes(folder: Path, sides: Sequence[int]) -> Path:
+    """Write ten pictures of each class, with these sides in turn, without a folder for a split."""
+    for k, name in enumerate(("dog", "cat")):
+        (folder / name).mkdir(parents=True)
+        for i in range(10):
+            size = (sides[i % len(sides)], sides[-1])
+            (folder / name / f"{i}.png").write_bytes(image_bytes(10 * k + i, size))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("sides", "changes", "size"),
+    [
+        ([40], {}, (40, 40)), ([24, 40], {}, (28, 28)), ([300], {}, (28, 28)), ([40, 50], {"image_size": 32}, (32, 32)),
+        ([20, 20, 20], {"image_size": 32}, (32, 32)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", [None, "zip"])
+def test_classes_without_splits_are_divided_and_resized_unless_all_agree(
+    tmp_path: Path, sides: list[int], changes: dict[str, int], size: tuple[int, int], form: str | None
+) -> None:
+    path = write_classes(tmp_path / "top" / "pets", sides)
+    path = Path(shutil.make_archive(str(tmp_path / "own"), form, tmp_path, "top")) if form else path
+    prepare(replace(raw(path, "image_folder"), dataset="pets"), tmp_path / "out", OWN | changes, 0)
+    data = load(tmp_path / "out")
+    assert (data.info["title"], data.info["classes"]) == ("Pets", ["cat", "dog"])
+    assert {split: part["counts"] for split, part in data.info["splits"].items()} == {
+        "train": [6, 6], "val": [2, 2], "test": [2, 2],
+    }  # fmt: skip
+    assert data["x_train"].shape[1:] == (*size, 3)
+    assert data.info["resized"] == (sides != [size[0]])
+
+
+def test_a_picture_is_resized_to_its_middle_without_being_distorted(tmp_path: Path) -> None:
+    pixels = np.zeros((40, 120, 3), np.uint8)
+    pixels[:, 36:84] = 255
+    Image.fromarray(pixels).save(tmp_path / "x.png")
+    assert (read_picture(tmp_path / "x.png", (28, 28), 3, "x", "", resize=True) == 255).all()
+
+
+def test_classes_without_splits_need_a_share_for_test(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"found no folder test, expected one\. Make it, or set `test_share`"):
+        read_folder(write_classes(tmp_path / "pets", [32]), tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["val", "Validation", "valid"])

@@ -265,6 +265,50 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path) -> None:
     assert len(raw.files) == 6, "only these are fetched"
 
 
+TABLE = "signal,scoring,subject,night\n"
+
+
+def own_names(folder: Path) -> str:
+    """Give the recordings names of their own, and return the rows of a table that pairs them."""
+    rows = []
+    for n, psg in enumerate(sorted(folder.glob("*-PSG.edf"))):
+        (scoring,) = folder.glob(f"{psg.name[:6]}*-Hypnogram.edf")
+        (folder / "eeg").mkdir(exist_ok=True)
+        psg.rename(folder / "eeg" / f"night of {n}.edf")
+        scoring.rename(folder / f"{n}.edf")
+        rows.append(f"eeg/night of {n}.edf,{n}.edf,{'abcdefgh'[n]},\n")
+    return "".join(rows)
+
+
+@pytest.mark.parametrize("name", ["recordings.csv", "mine.csv"])
+def test_a_table_pairs_recordings_of_any_name(raw_folder: Path, tmp_path: Path, name: str) -> None:
+    before, folder = prepared(raw_folder, tmp_path / "a"), own(raw_folder, tmp_path)
+    (folder / name).write_text(TABLE + own_names(folder))
+    data = prepared(folder if name == "recordings.csv" else folder / name, tmp_path / "b")
+    assert len(data.info["files"]) == 1 + 2 * len(list(raw_folder.glob("*-PSG.edf")))
+    assert {split: data.info["splits"][split] for split in SPLITS} == before.info["splits"]
+    np.testing.assert_array_equal(data["x_test"], before["x_test"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("eeg/night of 0.edf,0.edf,,1\n", "found no subject in some row, expected the columns signal, scoring"),
+        ("eeg/night of 0.edf,none.edf,a,1\n", "found none.edf where there is no file, expected a file of its own"),
+        ("eeg/night of 0.edf,0.edf,a,1\neeg/night of 1.edf,0.edf,b,1\n", "found 0.edf twice, expected"),
+        ("", "found no signal, scoring, subject in some row"),
+    ],
+)
+def test_a_table_of_recordings_that_cannot_be_right_is_refused(
+    raw_folder: Path, tmp_path: Path, rows: str, message: str
+) -> None:
+    folder = own(raw_folder, tmp_path)
+    own_names(folder)
+    (folder / "recordings.csv").write_text(TABLE + rows)
+    with pytest.raises(InputError, match=message):
+        prepared(folder, tmp_path / "out")
+
+
 # Band powers
 
 

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from replication.runs.registry import BENCHMARK
+from replication.runs.registry import BENCHMARK, read_yaml
+from replication.runs.settings import OWN_DEFAULTS, complete
 from support.repository import CONFIG, REAL, REPOSITORY
 
 DOCUMENTS = [
@@ -84,7 +85,7 @@ def tracked_texts() -> dict[str, str]:
 
 def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_or_well_known() -> None:
     installed = re.compile(r"pip[ ]install ((?:-[^\s`]+ )*)[\"']?([^\s\\`\"')-][^\s\\`\"')]*)")
-    allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow")
+    allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow|torch(vision)?(==<version>)?")
     for path, text in tracked_texts().items():
         for options, name in installed.findall(text):
             assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path} installs {name}"
@@ -109,7 +110,10 @@ def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> N
     entries = {key: entry for block in blocks for key, entry in block.get("datasets", {}).items()}
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
-    jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]}).validate(entries)
+    completed: dict[str, Any] = {"datasets": {}}
+    complete(completed, {"datasets": entries}, read_yaml(REPOSITORY / OWN_DEFAULTS))
+    validator = jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]})
+    validator.validate(completed["datasets"])
 
 
 def test_of_two_makes_at_once_the_second_waits_and_finds_nothing_left_to_do(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from replication.models import base
 from replication.models.base import create
 from replication.models.embedding import further_views
 from replication.models.items import NO_AUGMENTATION, recording_rows
-from replication.models.run import Run
+from replication.models.run import Run, suited
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
@@ -65,6 +65,31 @@ def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
         _ = run.inputs
     with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
         create("gradient-boosting").fit(run, None)
+
+
+AUTO = {"epochs": "auto", "batch_size": "auto", "augmentation": {"crop": "auto", "flip": "auto"}}
+
+
+@pytest.mark.parametrize(
+    ("samples", "side", "mean", "expected"),
+    [
+        (198, 28, [1.0, 2.0, 3.0], {"epochs": 67, "batch_size": 32, "augmentation": {"crop": 4, "flip": True}}),
+        (20, 28, [1.0, 1.0, 1.0], {"epochs": 200, "batch_size": 10, "augmentation": {"crop": 4, "flip": False}}),
+        (50_000, 8, [1.0, 2.0, 3.0], {"epochs": 16, "batch_size": 128, "augmentation": {"crop": 1, "flip": False}}),
+    ],
+)
+def test_auto_suits_the_number_and_the_size_of_the_images(
+    samples: int, side: int, mean: list[float], expected: dict[str, Any]
+) -> None:
+    info = {
+        "kind": "images", "splits": {"train": {"n": samples}}, "arrays": {"x_train": {"shape": [samples, side, side, 3]}},
+        "normalisation": {"train": {"mean": mean}},
+    }  # fmt: skip
+    encoder = {"trunk": "auto", "width": 8, "blocks": "auto", "pool": True}
+    found = suited({"device": "auto", "encoder": encoder, "training": AUTO}, info)
+    assert found["training"] == expected
+    assert found["encoder"] == {"trunk": "resnet2d", "width": 8, "blocks": [2, 2, 2, 2], "pool": True}
+    assert found["device"] == "auto"
 
 
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:

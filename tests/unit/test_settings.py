@@ -45,7 +45,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),
         ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}}, "minimum_onset_hours: found 4"),
         ({"datasets": {"challenge2019-septic": {"development_share": None}}}, "scored_on: challenge2019-septic has no dev"),
-        ({"datasets": {"pets": OWN | {"source": "image_folder"}}}, r"pets: 'image_size' is .*\n.*pets: 'validation_share' is"),
+        ({"datasets": {"pets": OWN | {"source": "sleep_edf"}}}, r"pets: 'channels' is .*\n.*pets: 'sampling_rate' is"),
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),
         ({"datasets": {"sleepedf-bands": {"classes": [False, True]}}}, "classes.0: False is not of .* put a name in quotes"),
@@ -62,6 +62,20 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 def test_bad_settings_are_refused_all_at_once_with_their_keys(own: Mapping[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=rf"config key .*{message}"):
         load_settings(REPOSITORY, own)
+
+
+def test_an_own_entry_of_one_line_is_completed_and_what_is_said_wins() -> None:
+    own = {"training": {"epochs": 5}, "datasets": {"my-pets": {"source": "image_folder", "path": "pets"}}}
+    real = load_settings(REPOSITORY, own)
+    entry = real["datasets"]["my-pets"]
+    assert (entry["title"], entry["needs"]) == ("My pets", "My pets (set datasets.my-pets.path)")
+    training = effective_settings(real, "my-pets", "clai-m")["training"]
+    assert (training["epochs"], training["batch_size"], training["learning_rate"]) == (5, "auto", 0.002)
+    own["datasets"]["my-pets"] |= {"title": "Dogs", "overrides": {"training": {"epochs": 7}}}
+    real = load_settings(REPOSITORY, own)
+    assert real["datasets"]["my-pets"]["title"] == "Dogs"
+    assert effective_settings(real, "my-pets", "clai-m")["training"]["epochs"] == 7
+    assert load_settings(REPOSITORY)["datasets"] == REAL["datasets"]
 
 
 @pytest.mark.parametrize(

@@ -101,17 +101,23 @@ def test_own_data_have_their_outputs_and_change_no_other_file(tree: Tree) -> Non
     rng, y = np.random.default_rng(0), np.arange(240) % 2
     pictures = (rng.integers(0, 150, (240, 28, 28)) + 60 * y[:, None, None]).astype(np.uint8)
     for n, k in enumerate(y):
-        path = tree.path / "pets" / ("test" if n > 160 else "train") / ("cat", "dog")[k] / f"{n}.png"
+        path = tree.path / "pets" / ("cat", "dog")[k] / f"{n}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pictures[n]).save(path)
-    entry = yaml.safe_load(block("pets:"))["datasets"]["pets"]
-    small = {"seeds": [0], "embedding_size": 4, "training": {"epochs": 2, "batch_size": 16}}
-    entry |= {"path": "pets", "image_size": 28, "models": ["clai-m"], "overrides": entry["overrides"] | small}
-    (tree.path / "local.yaml").write_text(yaml.safe_dump({"datasets": {"pets": entry}}))
+        Image.fromarray(pictures[n]).resize((28 + n % 5, 30)).save(path)
+    own_settings = yaml.safe_load(block("of any size"))
+    own_settings |= {"seeds": [0], "embedding_size": 4, "training": {"epochs": 2, "batch_size": 16}}
+    own_settings["datasets"]["pets"]["models"] = ["clai-m"]
+    (tree.path / "local.yaml").write_text(yaml.safe_dump(own_settings))
     own = tree.path / "paper_figures" / "own" / "pets"
     before = {path: path.read_bytes() for path in tree.path.rglob("*") if path.is_file()}
     run = tree.snakemake("--cores", "2", "own", "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout[-20000:]
+    assert "found the classes cat and dog, and no `positive`: the last one is" in run.stdout
+    assert "published evidence" not in run.stdout
+    end = "\n".join(run.stdout.splitlines()[-12:])
+    assert re.search(r"Model +Accuracy.*\nCLaI-M +\d+\.\d+ .*\nMajority class, always .*\nPositive class: dog\n", end)
+    assert "Predict: clailearn predict results/real/pets/models/clai-m pets --votes 3" in end
+    assert "Positive class: dog." in (own / "table_accuracy.md").read_text()
     assert [str(path) for path, content in before.items() if path.read_bytes() != content] == []
     made = {
         path.relative_to(tree.path).parts[0] for path in tree.path.rglob("*") if path.is_file() and path not in before
@@ -125,7 +131,7 @@ def test_own_data_have_their_outputs_and_change_no_other_file(tree: Tree) -> Non
         assert len(pd.read_csv(own / f"figure_{figure}.csv")), figure
     assert tree.planned("own", "--configfile", "local.yaml") == {}
     assert render_again(tree) == []
-    picture = next((tree.path / "pets" / "test" / "cat").iterdir())
-    picture.write_bytes(next((tree.path / "pets" / "test" / "dog").iterdir()).read_bytes())
+    picture = next((tree.path / "pets" / "cat").iterdir())
+    picture.write_bytes(next((tree.path / "pets" / "dog").iterdir()).read_bytes())
     again = tree.planned("own", "--configfile", "local.yaml")
     assert again["prepare_dataset"] == again["fetch_source"] == 1

@@ -90,6 +90,7 @@ def test_damaged_file_is_named_and_leaves_nothing(tree: Tree, tmp_path: Path) ->
     assert run.returncode != 0, run.stdout
     assert f"{recording}: cannot be read as EDF" in run.stdout
     assert "Traceback" not in run.stdout.split("error:")[-1]
+    assert f"{recording}: cannot" in "\n".join(run.stdout.splitlines()[-5:]), "the message is the last thing said"
     left = {path.name for path in (tree.path / "results" / "real" / "sleepedf").rglob("*")}
     assert left <= {"raw.json"}
     assert not list((tree.path / "downloads").rglob("*.*"))

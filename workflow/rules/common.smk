@@ -5,7 +5,14 @@ from pathlib import Path
 from replication.datasets.sources import state_of_raw
 from replication.runs import outputs, registry, settings as run_settings
 from replication.runs.registry import CLAI, MODELS, fitted_on
-from replication.runs.run import RunId, file_digest, remove_finished_checkpoints, restore_outputs
+from replication.runs.run import (
+    RunId,
+    failures,
+    file_digest,
+    remove_finished_checkpoints,
+    restore_outputs,
+    write_checksums,
+)
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
@@ -13,7 +20,6 @@ RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).ex
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
 TRAINED = fitted_on("samples")
-NAMED_OUTPUTS = [*registry.OUTPUTS, *outputs.own_outputs(config)]
 
 
 wildcard_constraints:
@@ -23,21 +29,27 @@ wildcard_constraints:
     model="|".join(MODELS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    table="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "table"),
-    figure="|".join(output for output in NAMED_OUTPUTS if outputs.kind_of(output) == "figure"),
+    table="|".join(output for output in registry.OUTPUTS if outputs.kind_of(output) == "table"),
+    figure="|".join(output for output in registry.OUTPUTS if outputs.kind_of(output) == "figure"),
 
 
-def library(*folders):
-    """The Python files of these folders of src; those of the miniature's generators only where they are named."""
-    files = [path for folder in folders for path in Path("src", folder).rglob("*.py")]
-    return sorted(str(path) for path in files if "miniature" not in path.parts or folders[0].endswith("miniature"))
+def library(name, *places):
+    """A file of the checksums of the Python files at these places of src; those of the miniature's generators only by name."""
+    source = registry.REPOSITORY / "src"
+    files = [file for place in places for file in [source / place, *(source / place).rglob("*.py")] if file.is_file()]
+    own = [file for file in files if "miniature" not in file.relative_to(source).parts or name == "miniature"]
+    return write_checksums(Path("results", "code", f"{name}.sha256"), own)
 
 
-# What a job rests on: an edit to one of these files runs it again.
-DATA = library("replication/datasets", "replication/runs")
-TRAINING = [*library("clailearn", "replication/models"), *DATA]
-EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metrics")]
-RENDERING = library("replication/report", "replication/metrics", "replication/runs")
+# What a job rests on: an edit to one of these files changes its checksum, which runs the job again.
+OF_DATA = ("replication/datasets", "replication/runs")
+OF_TRAINING = ("clailearn", "replication/models", *OF_DATA)
+OF_EVALUATION = (*OF_TRAINING, "replication/experiments", "replication/metrics")
+DATA = library("data", *OF_DATA)
+TRAINING = library("training", *OF_TRAINING)
+EVALUATION = library("evaluation", *OF_EVALUATION)
+RENDERING = library("rendering", "replication/report", "replication/metrics", "replication/runs")
+VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
 
 
 # Settings of a run's samples: how images are normalised, and which patients validate.
@@ -113,14 +125,9 @@ def name_of(wildcards):
     return wildcards.get("table") or wildcards.get("figure", registry.CLAIMS)
 
 
-def root_of(wildcards):
-    """The evidence that an output shows; that of the user's own datasets is always computed here."""
-    return RESULTS if name_of(wildcards).startswith("own/") else EVIDENCE
-
-
 def evidence_of(wildcards):
     """The evidence files that an output is rendered from."""
-    return outputs.evidence_inputs(name_of(wildcards), root_of(wildcards), config)
+    return outputs.evidence_inputs(name_of(wildcards), EVIDENCE, config)
 
 
 def shown_in(wildcards):
@@ -129,8 +136,24 @@ def shown_in(wildcards):
 
 
 def caption_file(wildcards):
-    return f"workflow/report/{outputs.layout_of(name_of(wildcards))}.rst"
+    return f"workflow/report/{name_of(wildcards)}.rst"
 
 
 def caption_of(wildcards):
     return Path(caption_file(wildcards)).read_text(encoding="utf-8")
+
+
+def behind(file):
+    """Input function: the files of single runs behind a file of evidence."""
+    return lambda wildcards: [f"<results>/{path}" for path in outputs.files_behind(config, wildcards.dataset, file)]
+
+
+def own_names(recordings):
+    """Constraint: the user's own datasets of recordings, or of samples."""
+    names = [name for name in outputs.own_datasets(config) if run_settings.has_recordings(config, name) == recordings]
+    return "|".join(names) or "(?!)"
+
+
+def own_files(kind):
+    """The outputs of a dataset of samples or of recordings."""
+    return outputs.files_of_outputs("<figures>", outputs.outputs_of_own("{dataset}", kind))

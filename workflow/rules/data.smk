@@ -4,7 +4,7 @@
 
 rule make_miniature:
     input:
-        library=library("replication/datasets/miniature"),
+        library=library("miniature", "replication/datasets/miniature"),
     output:
         table="<results>/raw/{dataset}/sources.csv",
     log:

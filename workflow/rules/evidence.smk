@@ -206,7 +206,7 @@ rule check_theory:
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_complexity:
     input:
-        library=[*TRAINING, "src/replication/experiments/schedules.py"],
+        library=library("schedules", *OF_TRAINING, "replication/experiments/schedules.py"),
     output:
         measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
         records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",

@@ -1,6 +1,5 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
 # shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex and .md or .pdf and .png, .csv and .json.
-# Of datasets of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
 
 
 rule render_table:
@@ -23,7 +22,7 @@ rule render_table:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=root_of,
+        root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
         settings=lambda wildcards: config if wildcards.table == "table2" else {},
         declared=lambda wildcards: outputs.declared(wildcards.table),
@@ -54,7 +53,7 @@ rule draw_figure:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=root_of,
+        root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
         caption=caption_of,
     message:
@@ -81,7 +80,7 @@ rule judge_claims:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=root_of,
+        root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
         caption=caption_of,
     message:
@@ -96,18 +95,6 @@ rule outputs:
     localrule: True
     message:
         "Render every table and figure from the evidence."
-
-
-rule own:
-    input:
-        outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
-    localrule: True
-    message:
-        (
-            "Compute the evidence of your own datasets, and render their tables and figures."
-            if outputs.own_outputs(config)
-            else "The settings have no dataset of your own: nothing to compute. Name their file with --configfile."
-        )
 
 
 rule evidence:

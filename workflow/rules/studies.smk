@@ -34,7 +34,7 @@ rule run_cell:
 rule train_traced:
     input:
         prepared=lambda wildcards: prepared_of(wildcards.study),
-        library=[*TRAINING, "src/replication/experiments/objectives.py"],
+        library=library("objectives", *OF_TRAINING, "replication/experiments/objectives.py"),
     output:
         alignment="<results>/{study}/{cell}/{run}/alignment.csv",
         history="<results>/{study}/{cell}/{run}/history.csv",

@@ -9,7 +9,7 @@ rule verify_dataset:
     input:
         evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
         predictions=lambda wildcards: outputs.prediction_files(EVIDENCE, wildcards.dataset, config),
-        library=[*RENDERING, *EVALUATION],
+        library=VERIFICATION,
     output:
         numbers="<report>/verify/{dataset}/numbers.csv",
         evidence=directory("<report>/verify/{dataset}/evidence"),
@@ -31,7 +31,7 @@ rule verify_models:
         prepared="<results>/{dataset}/prepared/dataset.json",
         models=lambda wildcards: sorted(map(str, Path(EVIDENCE, wildcards.dataset).glob("models/*"))),
         evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
-        library=[*RENDERING, *EVALUATION],
+        library=VERIFICATION,
     output:
         "<report>/verify/{dataset}/models.csv",
     log:
@@ -56,7 +56,7 @@ rule compare_published:
         judged=[] if EVIDENCE.endswith("published") else f"<figures>/{registry.CLAIMS}.json",
         evidence=evidence_of,
         printed_values="workflow/config/printed_values.csv",
-        library=[*RENDERING, *EVALUATION],
+        library=VERIFICATION,
     output:
         "<report>/verify.csv",
     log:

@@ -7,7 +7,6 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
 from replication.report.texts import csv_text, sidecar
-from replication.runs.outputs import layout_of
 from replication.runs.registry import read_json
 from replication.runs.run import start_job
 
@@ -17,7 +16,7 @@ evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidenc
 printed = pd.read_csv(sources.printed_values)
 claims = read_json(sources.claims)["claims"] if sources.get("claims") else []
 fixed = Path(sources.caption).read_text(encoding="utf-8")
-figure, frame, caption, runs = render(layout_of(snakemake.wildcards.figure), evidence, fixed, printed, claims)
+figure, frame, caption, runs = render(snakemake.wildcards.figure, evidence, fixed, printed, claims)
 save(figure, Path(targets.pdf))
 save(figure, Path(targets.png))
 Path(targets.csv).write_text(csv_text(frame), encoding="utf-8")

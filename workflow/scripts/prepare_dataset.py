@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replication.datasets.sources import Raw, prepare
+from replication.runs.registry import REPOSITORY_DATASETS
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
@@ -13,3 +14,7 @@ raw.check_sizes(Path(snakemake.input.raw))
 raw = replace(raw, dataset=snakemake.wildcards.dataset)
 settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
 prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)
+if raw.dataset not in REPOSITORY_DATASETS:
+    from replication.models.run import check_runs  # imports torch, which other datasets need not here
+
+    check_runs(snakemake.config, raw.dataset, Path(snakemake.output.description))

@@ -14,7 +14,7 @@ run = Run.for_job(snakemake, output.metrics)
 recorder = run.recorder()
 with run.checkpoint(
     params.checkpoint,
-    [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
+    [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), inputs.library],
 ) as checkpoint:
     model, evaluation, history = run_cell(
         on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint

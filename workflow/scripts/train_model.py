@@ -10,7 +10,7 @@ start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.for_job(snakemake, output.model)
 recorder = run.recorder()
-with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, inputs.library]) as checkpoint:
     model = create(run.model)
     history = model.fit(run, checkpoint)
 model.save(output.model)

@@ -8,7 +8,7 @@ start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.for_job(snakemake, output.alignment)
 recorder = run.recorder()
-with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, inputs.library]) as checkpoint:
     alignment, history = train_traced(run, checkpoint)
 alignment.to_csv(output.alignment, index=False)
 history.to_csv(output.history, index=False)

@@ -1,8 +1,9 @@
 """Sources of images: folders or archives of pictures, the official CIFAR-10, and the sets of MedMNIST.
 
-Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, with its endings. Classes are the
-folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers (2 before 10), which for CIFAR-10 is the order of
-the paper (table 2). docs/data.md says what else is read. The title names the format, because a lossy copy changes pixels.
+Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, with its endings, or in
+`<class>/<file>`. Classes are the folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers (2 before 10),
+which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title of a copy of CIFAR-10
+names the format, because a lossy copy changes pixels.
 
 CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST is
 read by the package `medmnist` in any of its sizes, with the official splits. The settings `medmnist_flag` and `medmnist_size`
@@ -13,8 +14,8 @@ import hashlib
 import logging
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -25,8 +26,9 @@ from clailearn.errors import InputError
 from clailearn.pictures import SUFFIXES, is_own, read_picture
 from replication.datasets.files import matching, reading, unpack_archive
 from replication.datasets.prepared import SPLITS, Writer, writing
-from replication.datasets.samples import Column, held_out, in_order, positive_last, stratified_validation
+from replication.datasets.samples import Column, division, held_out, in_order, positive_last, stratified_validation
 from replication.datasets.sources import Raw, Row, Source, verify
+from replication.runs.registry import REPOSITORY_DATASETS
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,10 @@ SPLIT_OF = {
 """The split of a folder, whose name may be in upper or lower case."""
 NAMED = 20  # files that dataset.json names of a kind
 ADVICE = "Resize or replace the file, or correct `image_size` of its dataset."
+SIDE, LARGEST_SIDE = 28, 256
+"""Pixels a side of pictures that are resized without a stated size; and at most of those that keep the size that all have."""
+WHOLE = "all"
+"""In place of a split: the pictures of a folder without splits."""
 
 
 @contextmanager
@@ -71,31 +77,36 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
 
 
 def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
-    """Return the pictures by split and class, and other files, sorted; raise InputError for splits of other classes."""
-    pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
+    """Return the pictures by split or `WHOLE` and class, and other files; raise InputError for splits of other classes."""
+    pictures: dict[str, dict[str, list[Path]]] = {}
     folders: dict[str, Path] = {}
-    others = []
-    for file in matching(folder, ["**/*"]):
-        parts = file.relative_to(folder).parts
-        at = _depth_of_split(parts)
-        if at is None or file.suffix.lower() not in SUFFIXES:
+    files = {file: file.relative_to(folder).parts for file in matching(folder, ["**/*"])}
+    read = {file: parts for file, parts in files.items() if file.suffix.lower() in SUFFIXES}
+    others = [file for file in files if file not in read]
+    split_up = any(_depth_of_split(parts) is not None for parts in read.values())
+    around = 0 if split_up else _folders_around(list(read.values()))
+    for file, parts in read.items():
+        at = _depth_of_split(parts) if split_up else around - 1
+        if at is None or len(parts) < at + 3:
             others.append(file)
         else:
-            split, below = SPLIT_OF[parts[at].lower()], Path(*parts[: at + 1])
+            split, below = SPLIT_OF[parts[at].lower()] if split_up else WHOLE, Path(*parts[: at + 1])
             if (first := folders.setdefault(split, below)) != below:
                 raise InputError(f"{path}: found {first} and {below} for {split}, expected one folder. Leave one out.")
             name = unicodedata.normalize("NFC", parts[at + 1])
             pictures.setdefault(split, {}).setdefault(name, []).append(file)
+    if WHOLE not in pictures:
+        pictures = {"train": {}, "test": {}} | pictures
     for name, classes in pictures.items():
         if not classes:
             there = ", ".join(sorted(filter(is_own, (inner.name for inner in folder.iterdir())))[:5])
             raise InputError(
-                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files. "
-                "Name the folders of the splits train, test and, if any, val."
+                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files "
+                "in <class>/<file>, or <split>/<class>/<file> with the splits train, test and, if any, val. Correct the folders."
             )
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
-        if only := sorted(pictures["train"].keys() ^ classes.keys()):
+        if only := sorted(pictures.get("train", classes).keys() ^ classes.keys()):
             raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
         inner_folders = (
             inner.name for inner in (folder / folders[name]).iterdir() if inner.is_dir() and is_own(inner.name)
@@ -105,7 +116,14 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
                 f"{path}: found no picture in {', '.join(without)} of {folders[name]}, expected {', '.join(SUFFIXES)} files. "
                 "Convert the pictures, or remove the folder."
             )
-    return pictures, others
+    return pictures, sorted(others)
+
+
+def _folders_around(files: Sequence[Sequence[str]]) -> int:
+    """Return how many folders, one in the other, are around the folders of the classes, by the paths of pictures."""
+    outer = [parts[:-2] for parts in files if len(parts) > 1]
+    levels = enumerate(zip(*outer, strict=False))
+    return next((n for n, names in levels if len(set(names)) > 1), min(map(len, outer), default=0))
 
 
 def _depth_of_split(parts: Sequence[str]) -> int | None:
@@ -113,32 +131,53 @@ def _depth_of_split(parts: Sequence[str]) -> int | None:
     return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
 
 
+def sizes_of(paths: Iterable[Path]) -> set[tuple[int, int]]:
+    """Return the heights and widths of pictures but those that are damaged, which are named when their pixels are read."""
+    from PIL import Image
+
+    sizes = set()
+    for path in paths:
+        with suppress(Exception), Image.open(path, formats=sorted(set(SUFFIXES.values()))) as image:
+            sizes.add((image.height, image.width))
+    return sizes
+
+
 def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Read the pictures; where there is no folder for validation, draw `validation_share` of each training class."""
-    size = settings["image_size"]
+    """Read the pictures, and divide those of each class as far as no folders do."""
     with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
         pictures, others = listed(folder, raw.path)
-        classes = positive_last(in_order(pictures["train"]), settings.get("positive"))
+        classes = positive_last(in_order(next(iter(pictures.values()))), settings.get("positive"))
         files = {
             split: [(k, p) for k, name in enumerate(classes) for p in part[name]] for split, part in pictures.items()
         }
         rule = "train, val and test folders as given"
-        if "val" not in files:
+        if WHOLE in files:
+            if "test_share" not in settings:
+                raise InputError(f"{raw.path}: found no folder test, expected one. Make it, or set `test_share`.")
+            rule = division(settings, "each class", seed)
+            files = _divided(files, WHOLE, "train", "test", settings["test_share"], seed, classes)
+        elif "val" not in files:
             rule = f"train and test folders as given; {held_out(settings, seed)}"
-            labels = np.array([k for k, _ in files["train"]])
-            train, val = stratified_validation(labels, settings["validation_share"], seed, classes)
-            files |= {split: [files["train"][row] for row in rows] for split, rows in (("train", train), ("val", val))}
+        if "val" not in files:
+            files = _divided(files, "train", "train", "val", settings["validation_share"], seed, classes)
+        sizes, side = sizes_of(path for part in files.values() for _, path in part), settings["image_size"]
+        first = min(sizes, default=(SIDE, SIDE))
+        agreed = first if len(sizes) == 1 and max(first) <= LARGEST_SIDE else (SIDE, SIDE)
+        size = (side, side) if side else agreed
+        resized = settings.get("resize", False) and sizes != {size}
+        if resized:
+            logger.info("pictures of %d sizes: each is scaled to cover %d x %d, and its middle kept", len(sizes), *size)
         same: dict[str, dict[tuple[str, int], str]] = {}
 
         def pixels_of(split: str) -> Iterator[NDArray[np.uint8]]:
             for k, path in files[split]:
                 name = str(path.relative_to(folder))
-                pixels = read_picture(path, (size, size), 3, f"{raw.path}: {name}", ADVICE)
+                pixels = read_picture(path, size, 3, f"{raw.path}: {name}", ADVICE, resize=resized)
                 same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
                 yield pixels[None]
 
         for split in SPLITS:
-            writer.stream(f"x_{split}", (len(files[split]), size, size, 3), np.uint8, pixels_of(split))
+            writer.stream(f"x_{split}", (len(files[split]), *size, 3), np.uint8, pixels_of(split))
             writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
         trained = [path.relative_to(folder).parts for _, path in files["train"]]
         # From the split on, as in an archive of the folder.
@@ -149,16 +188,36 @@ def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: i
         if repeated:
             logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
         exclusion = {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
+        copy = f" ({'/'.join(formats)} copy)" if raw.dataset in REPOSITORY_DATASETS else ""
         _describe(
-            writer, raw, f"{settings['title']} ({'/'.join(formats)} copy)", classes, 3, rule,
+            writer, raw, f"{settings['title']}{copy}", classes, 3, rule,
             exclusions=[exclusion] if left else [],
             repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] if repeated else [],
+            resized=resized,
         )  # fmt: skip
+
+
+def _divided(
+    files: Mapping[str, list[tuple[int, Path]]],
+    whole: str,
+    rest: str,
+    drawn: str,
+    share: float,
+    seed: int,
+    classes: Sequence[str],
+) -> dict[str, list[tuple[int, Path]]]:
+    """Return files by split, where a share of each class of `whole` is `drawn` and the others are `rest`."""
+    labels = np.array([k for k, _ in files[whole]])
+    parts = stratified_validation(labels, share, seed, classes, "test_share" if drawn == "test" else "validation_share")
+    others = {split: part for split, part in files.items() if split != whole}
+    return others | {
+        split: [files[whole][row] for row in rows] for split, rows in zip((rest, drawn), parts, strict=True)
+    }
 
 
 FOLDER = Source(
     files=tuple(f"**/*{suffix}" for suffix in SUFFIXES),
-    expects="a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train, test and, if any, val",
+    expects="a folder, zip or tar of pictures in <class>/<file>, or <split>/<class>/<file> with train, test and, if any, val",
     prepare=prepare_folder,
 )
 

@@ -1,7 +1,8 @@
 """Sleep-EDF: pairs of a polysomnogram (EDF) and a hypnogram (EDF+ annotations), cut into scored epochs.
 
 Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section 6.1). File names are
-SC4ssNE0-PSG.edf with subject ss and night N. mne reads the files; what it would repair by a guess is refused.
+SC4ssNE0-PSG.edf with subject ss and night N, or a table names the pairs (`RECORDINGS`). mne reads the files; what it would
+repair by a guess is refused.
 
 `write_table` makes the table of band powers, which `feature_table` reads, a row a scored epoch. Each channel is band-pass
 filtered, cropped to the epochs that `trim_wake_minutes` keeps, and standardised over the crop, so that powers have no absolute
@@ -9,6 +10,7 @@ unit. The power of a band is the integral of Welch's spectrum of the epoch (Welc
 which overlap by half; a feature is its natural logarithm.
 """
 
+import csv
 import logging
 import math
 import re
@@ -26,8 +28,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from clailearn.errors import InputError, kind_of
+from replication.datasets.files import reading as reading_text
 from replication.datasets.prepared import SPLITS, writing
-from replication.datasets.samples import division, group_split
+from replication.datasets.samples import division, group_split, in_order
 from replication.datasets.sources import Raw, Row, Source
 
 logger = logging.getLogger(__name__)
@@ -45,6 +48,8 @@ STAGES = {
 }
 """The names of each stage, in small letters; "sleep stage" or "stage" may stand before them."""
 NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf", re.IGNORECASE)
+RECORDINGS = ("signal", "scoring", "subject", "night")
+"""Columns of a table of pairs: two files below its own folder, and whose they are; nights may be left out."""
 GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical range"
 """Warnings of mne about what it replaces by a guess: the length, the start, and the scale of a channel."""
 
@@ -88,10 +93,11 @@ def skipping(settings: Mapping[str, Any], reasons: list[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Night:
-    """A recording: its signal file, its subject, the first sample (N,) of each epoch to keep, and their stages (N,) in 0..4."""
+    """A recording: signal file, subject and night, the first sample (N,) of each epoch to keep, and their stages (N,) in 0..4."""
 
     psg: Path
     subject: int
+    number: int
     starts: npt.NDArray[np.int64]
     stages: npt.NDArray[np.int64]
 
@@ -232,6 +238,51 @@ def _key(path: Path) -> tuple[Key, str]:
     return (int(match["subject"]), int(match["night"])), match["kind"].lower()
 
 
+def paired(table: Path) -> dict[Path, tuple[Key, str]]:
+    """Return what `_key` says of each file that a table of pairs names; raise InputError for a table that cannot be right.
+
+    Subjects and nights that are no numbers are numbered in order.
+    """
+    with (
+        reading_text(table, "a table of recordings as CSV in UTF-8"),
+        table.open(encoding="utf-8-sig", newline="") as file,
+    ):
+        rows = [{str(key).strip(): (value or "").strip() for key, value in row.items()} for row in csv.DictReader(file)]
+    lacking = [name for name in RECORDINGS[:3] if not rows or not all(row.get(name) for row in rows)]
+    if lacking:
+        raise InputError(
+            f"{table}: found no {', '.join(lacking)} in some row, expected the columns {', '.join(RECORDINGS)} with commas "
+            "between them, and a row a recording. Correct the table."
+        )
+    subjects = _numbered([row["subject"] for row in rows])
+    before = Counter[int]()
+    names = []
+    for row, subject in zip(rows, subjects, strict=True):
+        before[subject] += 1
+        names.append(row.get("night") or str(before[subject]))
+    found = dict[Path, tuple[Key, str]]()
+    for row, key in zip(rows, zip(subjects, _numbered(names), strict=True), strict=True):
+        for kind, column in (("psg", "signal"), ("hypnogram", "scoring")):
+            path = table.parent / row[column]
+            if path in found or not path.is_file() or not path.resolve().is_relative_to(table.parent.resolve()):
+                state = (
+                    "twice" if path in found else "outside its folder" if path.is_file() else "where there is no file"
+                )
+                raise InputError(
+                    f"{table}: found {row[column]} {state}, expected a file of its own. Correct the table."
+                )
+            found[path] = (key, kind)
+    return found
+
+
+def _numbered(names: Sequence[str]) -> list[int]:
+    """Return whole numbers, or the place of each name in their order, from 0."""
+    if all(name.isdecimal() for name in names):
+        return [int(name) for name in names]
+    order = in_order(set(names))
+    return [order.index(name) for name in names]
+
+
 def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
     """Return the files of the recordings that `subjects` and `nights` select."""
     keys = [_key(Path(row.file))[0] for row in rows]
@@ -239,13 +290,15 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
     return [row for row, key in zip(rows, keys, strict=True) if key in selection]
 
 
-def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
+def read_night(
+    paths: Sequence[tuple[str, Path]], key: Key, settings: Mapping[str, Any], dropped: Counter[str]
+) -> Night:
     """Select the scored epochs of a recording, and count the others in `dropped` by reason; raise Unusable if it has none."""
-    files = {_key(path)[1]: path for path in paths}
+    files = dict(paths)
     if len(files) != 2 or len(paths) != 2:
-        names = ", ".join(path.name for path in paths)
+        names = ", ".join(path.name for _, path in paths)
         raise Unusable(
-            paths[0], f"found {names} for subject {key[0]}, night {key[1]}; expected one PSG and one Hypnogram"
+            paths[0][1], f"found {names} for subject {key[0]}, night {key[1]}; expected one PSG and one Hypnogram"
         )
     psg, hypnogram = files["psg"], files["hypnogram"]
     seconds, rate, channels = settings["epoch_seconds"], settings["sampling_rate"], settings["channels"]
@@ -265,7 +318,7 @@ def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dro
         )
     minutes = settings["trim_wake_minutes"]
     near = within_sleep(starts, stages, None if minutes is None else minutes * 60 * rate)
-    night = Night(psg, key[0], starts[scored & near], stages[scored & near])
+    night = Night(psg, *key, starts[scored & near], stages[scored & near])
     logger.info("%s: %d epochs", psg.name, len(night.starts))
     spread = np.ptp(signals_of(night, channels, samples_kept(settings)), axis=(0, 2))
     least, most = SPREAD
@@ -307,12 +360,15 @@ def usable_nights(
     paths: Sequence[Path], settings: Mapping[str, Any], dropped: Counter[str]
 ) -> tuple[list[Night], list[str], list[tuple[str, int]]]:
     """Return the usable ones of the selected recordings, the reasons against others, and counts by step; Unusable to refuse."""
-    recordings: dict[Key, list[Path]] = {}
+    recordings: dict[Key, list[tuple[str, Path]]] = {}
     nights: list[Night] = []
     reasons: list[str] = []
-    for path in paths:
+    tables = [path for path in paths if _is_table(path)]
+    known = paired(tables[0]) if tables else {}
+    for path in known or paths:
         with skipping(settings, reasons):
-            recordings.setdefault(_key(path)[0], []).append(path)
+            key, kind = known.get(path) or _key(path)
+            recordings.setdefault(key, []).append((kind, path))
     selection = sorted(selected(recordings, settings))
     for key in selection:
         with skipping(settings, reasons):
@@ -353,10 +409,24 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         )
 
 
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def named(paths: list[Path]) -> list[Path]:
+    """Return a table of pairs and the files that it names, or all paths if there is none."""
+    tables = [path for path in paths if _is_table(path)]
+    return [tables[0], *paired(tables[0])] if tables else paths
+
+
 SOURCE = Source(
-    files=("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf"),
-    expects="a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf",
+    files=("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf", "recordings.csv"),
+    expects=(
+        "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf, or a table, in a folder recordings.csv, with the "
+        f"columns {', '.join(RECORDINGS)}"
+    ),
     prepare=prepare,
+    named=named,
     choose=choose,
 )
 
@@ -400,9 +470,9 @@ def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
     for night in nights:
         powers = night_powers(night, channels, samples)
         logger.info("%s: %d epochs", night.psg.name, len(powers))
-        name = night.psg.name[:6]
+        name = night.psg.name[:6] if NAME.fullmatch(night.psg.name) else night.psg.stem
         onsets = (night.starts / settings["sampling_rate"]).astype(int)
-        recording = {"recording": name, "subject": name[3:5], "night": name[5]}
+        recording = {"recording": name, "subject": f"{night.subject:02d}", "night": str(night.number)}
         epochs = pd.DataFrame({**recording, "onset_s": onsets, "stage": STAGE_NAMES[night.stages]})
         parts.append(pd.concat([epochs, pd.DataFrame(powers.reshape(len(powers), -1), columns=names)], axis=1))
     return pd.concat(parts, ignore_index=True)

@@ -62,12 +62,17 @@ class Raw:
         return {key: value for key, value in values.items() if key != "path"}
 
     def find(self) -> list[Path]:
-        """Return the files of the manifest, or, where it records trees, all files in `path` that the source reads."""
-        if self.path.is_file():
-            return [self.path]
+        """Return the files of the manifest, or, where it records trees, all files at `path` that the source reads."""
         if any(f["checksum"].startswith(TREE) for f in self.files):
-            return matching(self.path, source_of(self.source).files)
-        return [self.path / f["file"] for f in self.files]
+            return source_of(self.source).own_files(self.path, f"datasets.{self.dataset}.path")
+        if self.path.is_file() and len(self.files) < 2:
+            return [self.path]
+        return [self.folder / f["file"] for f in self.files]
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder that names in the manifest are relative to."""
+        return self.path.parent if self.path.is_file() else self.path
 
     def find_one(self) -> Path:
         """Return the file of a source that reads one; raise InputError for several."""
@@ -81,7 +86,7 @@ class Raw:
     def check_sizes(self, manifest: Path) -> None:
         """Raise InputError for a file that is missing or has another size than in `manifest`; those of trees are left out."""
         for listed in self.files:
-            path = self.path if self.path.is_file() else self.path / listed["file"]
+            path = self.folder / listed["file"]
             if listed["checksum"].startswith(TREE):
                 continue
             state = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
@@ -110,6 +115,7 @@ class Source:
     files: glob patterns of the files that it reads in a folder.
     expects: what `path` should point to, in words.
     prepare: writes the prepared form of raw files into a folder, by the settings of the entry and a seed.
+    named: returns the files that it reads by those found: also the ones that a table among them names.
     choose: returns the rows of the table of sources that the settings need.
     catalogued: returns rows that the source itself knows, beside those of the table.
     unpack: returns the files that it reads, all in one folder, where needed taken out of an archive into a folder.
@@ -120,6 +126,7 @@ class Source:
     files: Sequence[str]
     expects: str
     prepare: Callable[[Raw, Path, Mapping[str, Any], int], None]
+    named: Callable[[list[Path]], list[Path]] = lambda paths: paths
     choose: Callable[[Sequence[Row], Mapping[str, Any]], Sequence[Row]] = lambda rows, settings: rows
     catalogued: Callable[[Mapping[str, Any]], Sequence[Row]] = lambda settings: ()
     unpack: Callable[[Sequence[Path], Path], list[Path]] | None = None
@@ -137,7 +144,7 @@ class Source:
         if not paths:
             found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
             raise InputError(f"{key}: found {found} in {path}, no {' or '.join(self.files)}; expected {self.expects}")
-        return paths
+        return self.named(paths)
 
 
 def source_of(name: str) -> Source:
@@ -264,6 +271,13 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         if (key := f"datasets.{raw.dataset}") in str(error):
             raise
         raise InputError(f"{key}: {error}") from error
+    info = json.loads((out_dir / "dataset.json").read_text(encoding="utf-8"))
+    classes = info["classes"] if info["kind"] != "recordings" else []
+    if len(classes) == 2 and "positive" not in settings and not all(name.isdecimal() for name in classes):
+        logger.warning(
+            "datasets.%s: found the classes %s and %s, and no `positive`: the last one is. Set `positive` to one of them",
+            raw.dataset, *classes,
+        )  # fmt: skip
 
 
 def state_of_raw(settings: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from clailearn.kernels import Kernel
 from replication.datasets.files import read_parquet
 from replication.datasets.prepared import Prepared
 from replication.metrics.hourly import segments
+from replication.models.base import create
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.items import recording_rows
 from replication.models.run import Run
@@ -72,6 +73,20 @@ def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     projected = [PCA(2, svd_solver="full").fit_transform(part) for part in (before, *after)]
     frames = [pd.DataFrame({"stage": k, "x": p[:, 0], "y": p[:, 1], "label": label}) for k, p in enumerate(projected)]
     return pd.concat(frames, ignore_index=True)
+
+
+def write_projections(job: Any) -> None:
+    """Write t-SNE and stages of the embeddings that a job of the workflow (`snakemake`) is given; empty tables without any."""
+    frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
+    for path in map(Path, job.input.embedded):
+        run = Run.for_job(job, str(path))
+        model: Any = create(run.model).load(run, path.with_name("model.safetensors"))  # type: ignore[attr-defined]  # a network
+        test = load_embedded(path)["test"]
+        frames = {"tsne": tsne(run, model.kernel, test), "stages": stages(run, model.kernel, test)}
+    for name, digits in (("tsne", 3), ("stages", 4)):
+        # gzip writes the time into its header unless told not to
+        compression: Any = {"method": "gzip", "mtime": 0}
+        frames[name].to_csv(job.output[name], index=False, float_format=f"%.{digits}f", compression=compression)
 
 
 def trace_signals(

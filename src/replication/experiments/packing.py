@@ -122,7 +122,8 @@ def _inputs(run: Run) -> Inputs:
     statistics = info["normalisation"]["test" if separately else "train"]
     names = list(variables or info.get("channels", []))
     shape = list(run.data["x_test"].shape[1:])
-    return Inputs(kind, shape, names, statistics["mean"], statistics["sd"], mirror=run.image_setting("mirror"))
+    means, sds, mirror = statistics["mean"], statistics["sd"], run.image_setting("mirror")
+    return Inputs(kind, shape, names, means, sds, mirror, resized=info.get("resized", False))
 
 
 def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:

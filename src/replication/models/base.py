@@ -162,14 +162,8 @@ class Network(Model):
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
         training, batch = run.splits.train, run.training.batch_size
-        items = len(training)
-        if 2 * batch > items:
-            raise InputError(
-                f"{run.id}: found training.batch_size {batch} and {items} training {run.data.info['kind']}, expected a batch of "
-                f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.name}, "
-                "or admit more data."
-            )
-        steps = items // batch * run.training.epochs
+        run.check()
+        steps = len(training) // batch * run.training.epochs
         if steps < FEW_STEPS and not run.data.info.get("miniature"):
             logger.warning(
                 "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "

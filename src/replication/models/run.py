@@ -1,6 +1,7 @@
 """A run at work: its data, settings, identity, device and precision, and what follows from them."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,10 +18,23 @@ from replication.datasets import prepared
 from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_names
 from replication.models.items import Splits, splits_of
+from replication.runs.registry import MODELS
 from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
-from replication.runs.settings import Settings
+from replication.runs.settings import Settings, effective_settings
 
 logger = logging.getLogger("replication")
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "images": {"trunk": "resnet2d", "width": 16, "blocks": [2, 2, 2, 2], "layers": 1},
+    "signals": {"trunk": "resnet1d", "width": 16, "blocks": [1, 1, 1, 1], "layers": 1},
+    "features": {"trunk": "mlp", "width": 128, "blocks": [], "layers": 2},
+    "recordings": {"trunk": "gru", "width": 64, "blocks": [], "layers": 1},
+}
+"""What `auto` stands for in the block `encoder`, by the kind of data."""
+STEPS = 200
+"""Steps that `auto` epochs make, of an anchor batch and its reference each."""
+SMALLEST_MIRRORED = 28
+"""Pixels a side."""
 
 
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
@@ -28,6 +42,45 @@ def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -
     names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
     target: Any = settings["target"]["multiclass"] if conditions > 1 else "product"  # as in Algorithm 1
     return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
+
+
+def suited(settings: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with what suits prepared data, by their `dataset.json`, in place of `auto`.
+
+    A batch is an eighth of the training items, but from 32, or half of them, to 128. Epochs make `STEPS` steps, but are from 16
+    to 200. Images are shifted by up to an eighth of their side, and mirrored if they are coloured and no smaller than 28 pixels,
+    as letters are.
+    """
+    kind, training = info["kind"], settings.get("training", {})
+    if kind == "recordings":
+        items = info["splits"]["all"]["recordings"] // 2  # no fewer are trained on
+    else:
+        items = min(info["splits"]["train"]["n"], training.get("samples") or math.inf)
+    batch = training.get("batch_size", "auto")
+    if batch == "auto":
+        batch = max(1, min(128, max(items // 8, min(32, items // 2))))
+    side = min(info["arrays"]["x_train"]["shape"][1:3]) if kind == "images" else 0
+    coloured = kind == "images" and len(set(info["normalisation"]["train"]["mean"])) > 1
+    found = {
+        "encoder": ENCODERS[kind],
+        "training": {
+            "batch_size": batch,
+            "epochs": min(200, max(16, math.ceil(STEPS / max(1, items // (2 * batch))))),
+            "augmentation": {"crop": round(side / 8), "flip": coloured and side >= SMALLEST_MIRRORED},
+        },
+    }
+    return _filled(settings, found)
+
+
+def _filled(settings: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _filled(value, found.get(key, {}))
+        if isinstance(value, dict)
+        else found.get(key, value)
+        if value == "auto"
+        else value
+        for key, value in settings.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +99,7 @@ class Run:
         """Open a run's prepared data (`dataset.json`), choose device and precision, which it records, and set its threads."""
         use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)
+        settings = suited(settings, data.info)
         device = choose_device(settings.get("device", "cpu"))
         if "precision" in settings.get("training", {}):
             precision = choose_precision(settings["training"]["precision"], device)
@@ -122,6 +176,16 @@ class Run:
     def training(self) -> TrainingSettings:
         return training_settings(self.settings, self.conditions, self.id.seed)
 
+    def check(self) -> None:
+        """Raise InputError if a batch is larger than half the training items."""
+        items, batch, kind = len(self.splits.train), self.training.batch_size, self.data.info["kind"]
+        if 2 * batch > items:
+            raise InputError(
+                f"{self.id}: found training.batch_size {batch} and {items} training {kind}, expected a batch of "
+                f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {self.id.name}, "
+                "or admit more data."
+            )
+
     def recorder(self) -> Recorder:
         """Begin the run's record; its clock starts here."""
         return Recorder(self.id, self.settings, self.data.info, self.device.type)
@@ -130,6 +194,22 @@ class Run:
         """Return the checkpoint of the fit, resumed from only if settings, device and `files` (data, code) are the same."""
         fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
         return Checkpoint(Path(path), fingerprint)
+
+
+def check_runs(settings: Mapping[str, Any], dataset: str, description: Path) -> None:
+    """Raise InputError unless prepared data (`dataset.json`) allow the trainings that a dataset's settings ask for."""
+    networks = [model for model in settings["datasets"][dataset]["models"] if MODELS[model].of == "samples"]
+    for model in networks[:1]:  # The settings that may not fit are those of all.
+        asked = effective_settings(settings, dataset, model)
+        run = Run.open(description, asked, RunId.parse(asked["runs"][0]))
+        trunk, training = run.settings["encoder"]["trunk"], run.settings["training"]
+        logger.info(
+            "%s: %s with %d channels or features, %d epochs in batches of %d; images shifted by %d pixels, mirrored: %s",
+            dataset, trunk, run.inputs, training["epochs"], training["batch_size"], *list(training["augmentation"].values())[:2],
+        )  # fmt: skip
+        for name in ("mirror", "shift"):
+            run.image_setting(name)
+        run.check()
 
 
 def choose_device(name: str) -> torch.device:

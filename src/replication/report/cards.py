@@ -49,7 +49,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         header=yaml.safe_dump(header, sort_keys=False),
         title=title,
         inputs=INPUTS[record["input"]["kind"]].format(*record["input"]["shape"]),
-        classes=", ".join(record["classes"]),
+        classes=", ".join(record["classes"]) + ", the positive class" * (len(record["classes"]) == 2),
         votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if voting else "",
         data=data,
         encoder=settings["encoder"],

@@ -21,7 +21,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.metrics.intervals import interval, spread
 from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
-from replication.runs.registry import MODELS, read_json
+from replication.runs.registry import MODELS, REPOSITORY_DATASETS, read_json
 from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
@@ -174,6 +174,11 @@ class Evidence:
     def description(self, name: str) -> dict[str, Any]:
         """Return the `dataset.json` of a name that has evidence; raise InputError if it is missing or damaged."""
         return dict(_read_description(self.path(name, "dataset.json")))
+
+    def positive_class(self, name: str) -> str:
+        """Return the positive class of the user's own data with two classes, which have evidence; nothing for other data."""
+        classes = self.description(name).get("classes", [])
+        return str(classes[1]) if len(classes) == 2 and self.dataset_of(name) not in REPOSITORY_DATASETS else ""
 
     def runs(self, name: str, cells: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the run records of a name, of these models or cells or of all, sorted by run; none if it has no evidence."""

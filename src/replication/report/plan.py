@@ -6,11 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from replication.runs.outputs import available, result_file
+from replication.runs.outputs import available, left_out, result_file
+from replication.runs.registry import read_yaml
 from replication.runs.run import RunId, records_of
 from replication.runs.settings import runs_of_model, runs_of_study
 
 PUBLISHED, REAL = "results/published", "results/real"
+PROFILE = "profiles/slurm/config.yaml"
 
 
 def runs_left(repository: Path, settings: Mapping[str, Any]) -> list[RunId]:
@@ -52,4 +54,9 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     lines.append(f"{total} on machines like those of the published runs.")
     if unknown:
         lines.append(f"{unknown} of them have no published run of their model, and no time here.")
-    return "\n".join([*lines, "Preparation, controls, comparisons and the benchmark come on top."]) + "\n"
+    lines.append("Preparation, controls, comparisons and the benchmark come on top.")
+    lines += [f"Left out: {name}, which needs {settings['datasets'][name]['needs']}." for name in left_out(settings)]
+    resources = read_yaml(repository / PROFILE)["default-resources"]
+    if unset := [name for name in ("slurm_partition", "slurm_account") if name not in resources]:
+        lines.append(f"{PROFILE} sets no {' and no '.join(unset)}: Slurm takes its defaults.")
+    return "\n".join(lines) + "\n"

@@ -42,9 +42,10 @@ def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
         for key in evidence.expected
         if not evidence.has(key)
     )
+    positive = "; ".join(filter(None, map(evidence.positive_class, evidence.at_hand())))
     parts = {
-        "Data": data, "Seeds": replicate_text(evidence, runs, "seed"), "Folds": replicate_text(evidence, runs, "fold"),
-        "Hardware": hardware, "Not run": missing,
+        "Data": data, "Positive class": positive, "Seeds": replicate_text(evidence, runs, "seed"),
+        "Folds": replicate_text(evidence, runs, "fold"), "Hardware": hardware, "Not run": missing,
     }  # fmt: skip
     sentences = [f"{name}: {text}." for name, text in parts.items() if text]
     return [*sentences, MINI_NOTE] if evidence.miniature else sentences

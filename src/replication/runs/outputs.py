@@ -21,7 +21,15 @@ from replication.runs.registry import (
     fitted_on,
 )
 from replication.runs.run import DESCRIPTION, EVALUATIONS, RUNS, SAMPLES, RunId, predictions_of
-from replication.runs.settings import cells, has_recordings, raw_dataset, runs_of_model, runs_of_study, seeds_of
+from replication.runs.settings import (
+    cells,
+    dataset_settings,
+    has_recordings,
+    raw_dataset,
+    runs_of_model,
+    runs_of_study,
+    seeds_of,
+)
 
 GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "similarity", "alignment", "agreement")]
 """Files of evidence that put tables of single runs together."""
@@ -156,6 +164,11 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
     return [*datasets, *(name for name in settings["run_studies"] if studies[name]), THEORY]
 
 
+def left_out(settings: Mapping[str, Any]) -> list[str]:
+    """Return the datasets in `run` that are not computed, because their settings have no path to them."""
+    return [name for name in settings["run"] if not _accessible(name, settings)]
+
+
 def _published(root: str) -> bool:
     return Path(root).name == "published"
 
@@ -192,20 +205,36 @@ def kind_of(output: str) -> str:
     return next(kind for kind in _FORMS if Path(output).name.startswith(kind))
 
 
+def own_datasets(settings: Mapping[str, Any]) -> list[str]:
+    """Return the datasets that are the user's own."""
+    return [name for name in settings["datasets"] if name not in registry.REPOSITORY_DATASETS]
+
+
 def own_outputs(settings: Mapping[str, Any]) -> list[str]:
     """Return the outputs of the datasets that are the user's own."""
-    return [
-        f"own/{name}/{output}"
-        for name in settings["datasets"]
-        if name not in registry.REPOSITORY_DATASETS
-        for output, shown in OWN.items()
-        if ("recordings" if has_recordings(settings, name) else "samples") in shown["of"]
-    ]
+    kinds = {name: "recordings" if has_recordings(settings, name) else "samples" for name in own_datasets(settings)}
+    return [output for name, kind in kinds.items() for output in outputs_of_own(name, kind)]
 
 
-def layout_of(output: str) -> str:
-    """Return the name of an output's layout and caption, which datasets of the user's own share: own/<output>."""
-    return f"own/{Path(output).name}" if output.startswith("own/") else output
+def outputs_of_own(name: str, kind: str) -> list[str]:
+    """Return the outputs of a dataset of the user's own, which is of `samples` or of `recordings`."""
+    return [f"own/{name}/{output}" for output, shown in OWN.items() if kind in shown["of"]]
+
+
+def own_evidence(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the evidence files below `root` that all outputs of a dataset of the user's own are rendered from."""
+    shown = {DESCRIPTION, *(file for entry in OWN.values() for file in entry["files"])}
+    return [file for file in evidence_files(root, name, settings) if Path(file).name in shown]
+
+
+def packed_models(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the model of each dataset of the user's own that is packed: the first that can be."""
+    firsts = {}
+    for name in own_datasets(settings):
+        models = [model for model in settings["datasets"][name]["models"] if model in registry.PUBLISHED_MODELS]
+        if models and not dataset_settings(settings, name)["inference"]["shift"]:
+            firsts[name] = models[0]
+    return firsts
 
 
 def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
@@ -221,8 +250,6 @@ def claim_pages(folder: str) -> list[str]:
 
 def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
-    if output.startswith("own/"):
-        return [output.split("/")[1]]
     own = registry.REPOSITORY_DATASETS
     tunings = [name for name, tuning in settings["tuning"].items() if tuning.get("dataset", name) in own]
     groups = {
@@ -234,14 +261,14 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def declared(output: str) -> dict[str, Any]:
-    """Return the entry of an output in outputs.yaml."""
+    """Return the entry of an output in outputs.yaml, also of own/<output>."""
     return OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output]
 
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that an output is rendered from."""
     names, shown = evidence_behind(output, settings), {*declared(output)["files"], DESCRIPTION}
-    there = names if output.startswith("own/") else available(root, settings)
+    there = available(root, settings)
     behind = [file for name in names if name in there for file in evidence_files(root, name, settings)]
     return [file for file in behind if Path(file).name in shown]
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 from threadpoolctl import threadpool_limits
 
 from clailearn.errors import InputError, legible
-from replication.runs.registry import read_json
+from replication.runs.registry import REPOSITORY, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a full disk, or of a limit on files."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that libraries of threads read once, when they are loaded."""
+
+MESSAGE_LINES = 20
+"""Lines that are shown again of the message of a job that failed."""
 
 SAMPLES = "samples.parquet"
 """File of an evidence folder that holds the labels of the test samples."""
@@ -194,6 +197,23 @@ def restore_outputs(folder: str) -> None:
             os.utime(path, (0, 0))
 
 
+def failures(logs: Sequence[str]) -> str:
+    """Return how each job that failed ended: the error in its log, which Snakemake's own `logs` name."""
+    said = "".join(Path(log).read_text(encoding="utf-8") for log in logs)
+    named = re.findall(
+        r"^Error in rule (.+):\n(?:    .*\n)*?    jobid: (.+)\n(?:    .*\n)*?    log: ([^ ,]+)", said, re.MULTILINE
+    )
+    finished = re.findall(r"^Finished jobid: (\d+)", said, re.MULTILINE)  # at a further attempt
+    ends = dict[str, str]()
+    for rule, job, log in named:
+        text = Path(log).read_text(encoding="utf-8", errors="replace") if Path(log).exists() else ""
+        *_, message = re.split(r"^\S+ (?=error: |uncaught exception)", text, flags=re.MULTILINE)
+        lines = message.strip().splitlines() if message != text else ["ended without a message, as if it was killed"]
+        if job not in finished:
+            ends[log] = "\n".join([f"{rule} failed ({log}):", *lines[-MESSAGE_LINES:]])
+    return "\n\n".join(ends.values())
+
+
 # Records
 
 
@@ -213,6 +233,24 @@ def file_digest(paths: list[str]) -> str:
     for path in paths:
         total.update(Path(path).read_bytes())
     return total.hexdigest()[:16]
+
+
+def write_checksums(path: Path, files: Iterable[Path]) -> str:
+    """Write the checksum of each file to `path`, unless it has them; return the path. A new one is as old as the newest file."""
+    ordered = sorted(set(files))
+    text = "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(REPOSITORY)}\n" for file in ordered
+    )
+    new = not path.exists()
+    if new or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writing = path.with_suffix(f".{os.getpid()}")  # Processes of one machine may write at once.
+        writing.write_text(text, encoding="utf-8")
+        if new:
+            newest = max(file.stat().st_mtime for file in ordered)
+            os.utime(writing, (newest, newest))
+        writing.replace(path)
+    return str(path)
 
 
 def commit() -> tuple[str, bool]:
@@ -341,6 +379,14 @@ def gather_files(paths: Iterable[str | Path], file: str, study: bool) -> "pd.Dat
 
     columns = STUDY_HISTORY if study and file == "history.csv" else COLUMNS[file]
     return gather({str(path): pd.read_csv(path) for path in paths}, columns)
+
+
+def write_gathered(path: Path, files: Sequence[str], study: bool) -> None:
+    """Write a file of evidence: the records, or the tables, of runs."""
+    if path.name in (RUNS, EVALUATIONS):
+        write_records(path, [json.loads(Path(file).read_text(encoding="utf-8")) for file in files])
+    else:
+        gather_files(files, path.name, study).to_csv(path, index=False)
 
 
 def describe(prepared: Path, samples: int | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from clailearn.errors import InputError
 from replication.runs.config_check import check, nested
-from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, read_yaml
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY_DATASETS, read_yaml
 from replication.runs.run import RunId
 
 DEFAULTS = (
@@ -26,6 +26,7 @@ DEFAULTS = (
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
+OWN_DEFAULTS = "workflow/config/own.yaml"
 
 _DIGITS = 2
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
@@ -43,10 +44,23 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, min
     own = merge(own or {})
     defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
     settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
+    complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
     settings["own"] = {} if mini else own
     settings["studies"] |= tuning_studies(settings)
     return settings
+
+
+def complete(settings: dict[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Fill in, in place, what the entries of a user's own datasets do not say."""
+    entries = own.get("datasets")
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if name not in REPOSITORY_DATASETS and isinstance(entry, dict):
+            title = str(name).replace("-", " ").capitalize()
+            told = {"title": title, "needs": f"{title} (set datasets.{name}.path)"}
+            given = merge(defaults["all"], defaults.get(str(entry.get("source")), {}), told)
+            everywhere = {key: own[key] for key in given["overrides"] if key in own}
+            settings["datasets"][name] = merge(given, {"overrides": everywhere}, entry)
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,138 @@
+# Datasets of the user's own, in few jobs, because starting one takes longer than computing with little data: a job trains and
+# evaluates a run, one gathers the evidence of a dataset, one renders its outputs. Requires <results>/{dataset}/prepared/ and
+# fitted baselines; leaves what the rules of other datasets leave, <figures>/own/{dataset}/, and the first model packed.
+
+
+if outputs.own_datasets(config):
+
+    ruleorder: train_own > train_model
+    ruleorder: train_own > evaluate
+    ruleorder: gather_own > gather
+    ruleorder: gather_own > describe_data
+    ruleorder: gather_own > project_embeddings
+
+
+rule train_own:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        library=EVALUATION,
+    output:
+        model="<results>/{dataset}/{model}/{run}/model.safetensors",
+        history="<results>/{dataset}/{model}/{run}/history.csv",
+        training="<results>/{dataset}/{model}/{run}/run.json",
+        metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
+        reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
+        embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
+        similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
+        agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
+        latent="<results>/{dataset}/{model}/{run}/latent.csv",
+        areas="<results>/{dataset}/{model}/{run}/areas.csv",
+        process="<results>/{dataset}/{model}/{run}/latent.npz",
+        record="<results>/{dataset}/{model}/{run}/evaluation.json",
+    log:
+        "<logs>/{dataset}/{model}/{run}/train_own.log",
+    wildcard_constraints:
+        dataset=f"{own_names(False)}|{own_names(True)}",
+        model="|".join(TRAINED),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+    params:
+        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
+        checkpoint=checkpoint_of,
+        # What controls of claims ask, only where all evidence of the dataset is computed.
+        parts=lambda wildcards: (
+            outputs.control_parts(config, RunId.parse("/".join(wildcards)))
+            if wildcards.dataset in config["run"]
+            else []
+        ),
+    message:
+        "Train and evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
+    script:
+        "../scripts/train_own.py"
+
+
+rule gather_own:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        metrics=behind("metrics.csv"),
+        history=behind("history.csv"),
+        reliability=behind("reliability.csv"),
+        runs=behind("runs.jsonl"),
+        embedded=lambda wildcards: (
+            []
+            if run_settings.has_recordings(config, wildcards.dataset)
+            else files_of_models("embedded.safetensors", CLAI)(wildcards)[:1]
+        ),
+        library=EVALUATION,
+    output:
+        description="<results>/{dataset}/evidence/dataset.json",
+        metrics="<results>/{dataset}/evidence/metrics.csv",
+        history="<results>/{dataset}/evidence/history.csv",
+        reliability="<results>/{dataset}/evidence/reliability.csv",
+        runs="<results>/{dataset}/evidence/runs.jsonl",
+        tsne="<results>/{dataset}/evidence/tsne.csv.gz",
+        stages="<results>/{dataset}/evidence/stages.csv.gz",
+    log:
+        "<logs>/{dataset}/gather_own.log",
+    wildcard_constraints:
+        dataset=f"{own_names(False)}|{own_names(True)}",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=lambda wildcards: run_settings.select(
+            run_settings.dataset_settings(config, wildcards.dataset),
+            ["threads", "embedding_size", "encoder", "kernel"],
+        ),
+    message:
+        "Gather the evidence of all runs on {wildcards.dataset}."
+    script:
+        "../scripts/gather_own.py"
+
+
+rule render_own:
+    input:
+        evidence=lambda wildcards: outputs.own_evidence(RESULTS, wildcards.dataset, config),
+        captions=[f"workflow/report/own/{name}.rst" for name in registry.OWN],
+        library=RENDERING,
+    output:
+        own_files("samples"),
+    log:
+        "<logs>/render/own/{dataset}.log",
+    wildcard_constraints:
+        dataset=own_names(False),
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        root=RESULTS,
+        datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
+    message:
+        "Render the table and the figures of {wildcards.dataset}."
+    script:
+        "../scripts/render_own.py"
+
+
+use rule render_own as render_own_recordings with:
+    output:
+        own_files("recordings"),
+    log:
+        "<logs>/render/own/{dataset}_recordings.log",
+    wildcard_constraints:
+        dataset=own_names(True),
+
+
+rule own:
+    input:
+        outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
+        [f"{RESULTS}/{name}/models/{model}/model.json" for name, model in outputs.packed_models(config).items()],
+    localrule: True
+    message:
+        (
+            "Compute the evidence of your own datasets, and render their tables and figures."
+            if outputs.own_datasets(config)
+            else "The settings have no dataset of your own: nothing to compute. Name their file with --configfile."
+        )
