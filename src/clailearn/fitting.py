@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import logging
+import math
 import sys
 import threading
 import warnings
@@ -124,11 +125,12 @@ def learn(
         assert kernel is not None
         model = Model(network, kernel, None, None, inputs, classes.tolist(), settings, device=own["device"])
         model.module.to(computation.device, computation.dtype)
+        training = _training_settings(own, conditions, len(data), seed)
         if validation is not None:
-            stopping = EarlyStopping(model.module, own["n_iter_no_change"])
+            warmup = math.ceil(training.warmup * training.epochs)
+            stopping = EarlyStopping(model.module, own["n_iter_no_change"], warmup)
             voting = partial(_with_references, model, data.x, labels[train], own["max_references"], seed)
             validate = partial(_accuracy, voting, X[validation], labels[validation])
-        training = _training_settings(own, conditions, len(data), seed)
         history = collaborative_learning(
             network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
         )
