@@ -88,6 +88,7 @@ class Inputs:
         mean, sd: of the channels in training samples, for `Normalisation`; of recordings those of their variables, which
             `hourly_inputs` takes.
         mirror: whether the mirror image of an image votes too.
+        resized: whether pictures of any size are resized to `shape`, as those of training were.
         variables: of recordings, before their hourly inputs.
     """
 
@@ -97,6 +98,7 @@ class Inputs:
     mean: Sequence[float] = ()
     sd: Sequence[float] = ()
     mirror: bool = False
+    resized: bool = False
     variables: Sequence[str] = ()
 
     @property

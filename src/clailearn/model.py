@@ -214,6 +214,7 @@ _CHECKS: dict[str, files.Check] = {
     "input.mean": files.list_of(files.ANY_NUMBER, 65536, 0),
     "input.sd": files.list_of(files.POSITIVE, 65536, 0),
     "input.mirror": files.SWITCH,
+    "input.resized": files.optional(files.SWITCH),
     "input.variables": files.optional(files.list_of(files.TEXT, 65536, 0)),
     "settings.embedding_size": files.integer(4096),
     "settings.encoder": files.MAPPING,
@@ -250,7 +251,7 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
             "input.sd": files.list_of(files.POSITIVE, inputs.channels, inputs.channels),
         }
     if inputs.kind != "images":
-        rules["input.mirror"] = files.one_of(False)
+        rules |= {"input.mirror": files.one_of(False), "input.resized": files.one_of(False, None)}
     calibrated = record["calibration"] or not voters or inputs.kind != "samples"  # an estimator may go without
     if calibrated and classes > 2:
         rules["calibration.temperature"] = files.POSITIVE

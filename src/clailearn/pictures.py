@@ -1,6 +1,8 @@
 """Which files of a folder are read, and how a picture becomes an array: one rule for training data and for predictions."""
 
+import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +47,21 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, advice: str) -> NDArray[np.uint8]:
-    """Return the pixels of a picture, uint8 (height, width, channels), as stored: not resized, not turned.
+def sizes_of(files: Iterable[Path]) -> set[tuple[int, int]]:
+    """Return the heights and widths of pictures but those that are damaged, which are named when their pixels are read."""
+    from PIL import Image
+
+    sizes = set()
+    for file in filter(Path.is_file, files):
+        with contextlib.suppress(Exception), Image.open(file, formats=sorted(set(SUFFIXES.values()))) as image:
+            sizes.add((image.height, image.width))
+    return sizes
+
+
+def read_picture(
+    file: Path, size: tuple[int, int], channels: int, name: str, advice: str, resize: bool = False
+) -> NDArray[np.uint8]:
+    """Return the pixels of a picture, uint8 (height, width, channels), as stored: not turned.
 
     Grey levels of 16 bits are scaled to 8.
 
@@ -55,16 +70,17 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
         channels: 1 for grey levels, 3 for RGB; colours of another kind are converted.
         name: of the file in messages.
         advice: what to do about a picture that does not fit, as the end of a message.
+        resize: whether a picture of another size is scaled to cover this one, and its middle kept.
 
     Raises:
         InputError: the picture is damaged, has another size, or grey levels of more bits or as fractions.
     """
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     height, width = size
     try:
         with Image.open(file, formats=sorted(set(SUFFIXES.values()))) as image:
-            if image.size != (width, height):
+            if image.size != (width, height) and not resize:
                 raise InputError(
                     f"{name}: found an image of {image.size[0]} x {image.size[1]} pixels, expected {width} x {height}. {advice}"
                 )
@@ -81,7 +97,10 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
                 raise InputError(
                     f"{name}: found grey levels of 32 bits or with a sign, expected 8 or 16 bits. {advice}"
                 )
-            return np.asarray(shown.convert("L" if channels == 1 else "RGB")).reshape(height, width, channels)
+            shown = shown.convert("L" if channels == 1 else "RGB")
+            if shown.size != (width, height):
+                shown = ImageOps.fit(shown, (width, height))
+            return np.asarray(shown).reshape(height, width, channels)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # A damaged picture can raise almost any error.

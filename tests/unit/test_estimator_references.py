@@ -190,7 +190,9 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
-def test_early_stopping_waits_after_the_best_epoch_and_after_the_warm_up(groups: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_early_stopping_waits_after_the_best_epoch_and_after_the_warm_up(
+    groups: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = {"random_state": 0, "calibration": None, "epochs": 200, "n_iter_no_change": 5, "early_stopping": True}
     model = CLaIClassifier(**settings, verbose=True).fit(X[TRAIN], Y[TRAIN], groups=groups)
     accuracies = [epoch["validation_accuracy"] for epoch in model.history_]
