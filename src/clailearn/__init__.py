@@ -24,6 +24,10 @@ __all__ = ["AlignmentLoss", "CLaIClassifier", "__version__", "load", "vote"]
 __version__ = "0.2.0"
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)

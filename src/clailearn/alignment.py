@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clailearn.kernels import Kernel
+from clailearn.kernels import Kernel, build
 
 Target = Literal["zero", "product", "simplex"]
 
@@ -143,7 +143,27 @@ def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tens
         )
     if classes is not None and len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
         raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0 to {classes - 1}")
+    if y.is_floating_point() and bool((y != y.round()).any()):
+        raise ValueError("found labels that are no whole numbers, expected class indices; encode the classes")
     return y
+
+
+def check_embeddings(kernel: Kernel, *embeddings: Tensor) -> None:
+    """Raise ValueError unless a kernel is one, and embeddings are tensors (N, L) or (K, N, L) of the width that it takes."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel is {kernel!r:.100}, expected a Kernel, as clailearn.kernels.build gives it")
+    for z in embeddings:
+        if not isinstance(z, Tensor) or z.ndim not in (2, 3):
+            found = f"shape {tuple(z.shape)}" if isinstance(z, Tensor) else f"type {type(z).__name__}"
+            raise ValueError(
+                f"found embeddings of {found}, expected a tensor (N, L), or (K, N, L) under K conditions; mind the order of "
+                "arguments, and convert an array by torch.from_numpy"
+            )
+        if z.shape[-1] != (width := getattr(kernel, "size", embeddings[0].shape[-1])):
+            raise ValueError(
+                f"found embeddings of {z.shape[-1]} dimensions, expected {width}, as the kernel or the other embeddings have; "
+                "give the kernel this size (embedding_size of AlignmentLoss), or change the encoder"
+            )
 
 
 class AlignmentLoss(nn.Module):
@@ -156,11 +176,13 @@ class AlignmentLoss(nn.Module):
     T follows from the signs y of the labels, +1 for the class of the condition, and the loss is the mean over conditions.
 
     Args:
-        kernel: compares embeddings. Its parameters, such as the metric of `MahalanobisGaussian`, are trained with the encoder's.
+        kernel: compares embeddings, or its name, such as `gaussian`. Its parameters, such as the metric of `MahalanobisGaussian`,
+            are trained with the encoder's.
         target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero` or
             `product` (`clailearn.alignment.target_matrix`). Two classes under one condition have `product`.
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
+        embedding_size: L, for a kernel by name.
 
     >>> import torch
     >>> from clailearn.kernels import Cosine
@@ -172,14 +194,16 @@ class AlignmentLoss(nn.Module):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | str,
         target: Target = "zero",
         classes: int | None = None,
         pair_weighting: str = "none",
+        embedding_size: int = 16,
     ) -> None:
         super().__init__()
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel is {kernel!r}, expected a Kernel, as clailearn.kernels.build gives it")
+        if isinstance(kernel, str):
+            kernel = build(kernel, embedding_size, "full")
+        check_embeddings(kernel)
         if target == "simplex" and (classes or 0) < 2:
             raise ValueError("target is 'simplex', which needs classes, the number of all classes")
         if pair_weighting not in ("none", "balanced"):
@@ -204,6 +228,9 @@ class AlignmentLoss(nn.Module):
             raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
         if reference_embeddings is None or reference_labels is None:
             reference_embeddings, reference_labels = embeddings, labels
+        check_embeddings(self.kernel, embeddings, reference_embeddings)
+        if reference_embeddings is embeddings and embeddings.shape[-2] == 1:
+            raise ValueError("found a batch of one sample, expected others to compare it with; give a larger batch")
         classes = self.classes if self.target == "simplex" else None
         if embeddings.ndim == 3:
             classes = max(len(embeddings), 2)

@@ -52,7 +52,7 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
 
         Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
         and (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax
-        is never confident.
+        is never confident; by the rule 'balanced' it lies in [-2, 2], and (1 + f) / 2 is cut off at 0 and 1.
         """
         X = self._checked(X)
         p = self.model_.probabilities(X)
@@ -166,7 +166,9 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         """Write what predictions need into a folder: `model.json` and `model.safetensors`, which hold no code.
 
         `clailearn.load` reads them, and needs a trunk of one's own again. They leave out `history_` and the parameters `trunk`,
-        `device`, `calibration` and `random_state`. Labels that JSON would change, such as dates, raise ValueError.
+        `device`, `calibration` and `random_state`. Labels that JSON would change, such as dates, raise ValueError. A pipeline
+        has no `save`: joblib keeps it whole, as code that is run when it is read; `pipeline[-1].save` keeps this step without
+        the steps before it, such as a scaler.
         """
         check_is_fitted(self)
         labels = self.classes_.tolist()

@@ -1,4 +1,4 @@
-"""The command `clailearn`: predictions of a published model for pictures, or for tables of features."""
+"""The command `clailearn`: a model of one's own pictures or table, and predictions of it or of a published one."""
 
 import argparse
 import csv
@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
+    fit = commands.add_parser("fit", help="a model of your own pictures, or of a table of numbers")
+    fit.add_argument("source", type=Path, help="a folder with <class>/<file>, or a table, .csv or .csv.gz")
+    fit.add_argument("--out", type=Path, required=True, help="folder for the model")
+    fit.add_argument("--label", help="column of the classes in a table; all others are numbers")
+    fit.add_argument("--group", help="column of the groups, such as patients, which are held out whole")
+    fit.add_argument("--size", type=int, metavar="N", help="pixels a side to which pictures are resized")
+    fit.add_argument("--seed", type=int, default=0, metavar="N", help="of the part held out and the training")
     options = parser.parse_args(arguments)
-    if options.votes < 0:
+    if options.command == "predict" and options.votes < 0:
         predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
+        if options.command == "fit":
+            from clailearn import fit_command  # which imports this module
+
+            fit_command.fit(*(getattr(options, key) for key in ("source", "out", "label", "group", "size", "seed")))
+            return 0
         entries = predict(options.model, options.inputs, options.votes)
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
@@ -69,7 +81,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:
-        for row in _pictures(path, model) if kind == "images" else _rows(path, model.inputs.names):
+        for row in _pictures(path, model) if kind == "images" else rows(path, model.inputs.names, number):
             found.append(row)
             if len(found) % 1000 == 0:
                 sys.stderr.write(f"{len(found)} inputs are read\n")
@@ -133,8 +145,13 @@ def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8]
             yield str(file), error
 
 
-def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float64] | InputError]]:
-    """Yield place and features, or the error, of each row of a table, whose header names the features in any order."""
+def rows(
+    path: Path, names: Sequence[str], read: Callable[[str, str], Any]
+) -> Iterator[tuple[str, NDArray[Any] | InputError]]:
+    """Yield place and values, or the error, of each row of a table, whose header names the columns in any order.
+
+    read: returns a value by its text and place, and raises InputError for one that is none, as `number` does.
+    """
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         check_file(path)
@@ -152,7 +169,7 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
                         raise InputError(
                             f"{place}: found {len(fields)} values, expected {len(header)} as in the header"
                         )
-                    yield place, np.array([_number(fields[n], f"{place}: column '{header[n]}'") for n in columns])
+                    yield place, np.array([read(fields[n], f"{place}: column '{header[n]}'") for n in columns])
                 except InputError as error:
                     yield place, error
             if lines.line_num < 2:
@@ -163,12 +180,12 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
         yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz, in UTF-8")
 
 
-def _number(text: str, place: str) -> float:
+def number(text: str, place: str) -> float:
     """Return a number that float32 can hold; raise InputError for another text."""
     try:
-        number = float(text if "_" not in text else "nan")  # Python takes 1_0 for ten.
+        value = float(text if "_" not in text else "nan")  # Python takes 1_0 for ten.
     except ValueError:
-        number = math.nan
-    if not abs(number) <= _LARGEST:
+        value = math.nan
+    if not abs(value) <= _LARGEST:
         raise InputError(f"{place}: found '{text}', expected a finite number. Correct or remove the row")
-    return number
+    return value

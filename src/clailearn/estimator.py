@@ -38,6 +38,9 @@ class CLaIClassifier(ModelClassifier):
     `fit` learns phi(x, k) so that similarities of embeddings match the agreement of labels (Algorithm 1 for two classes,
     Algorithm 3 for more). `predict` compares new samples with all training samples (Algorithms 2 and 4).
 
+    For two classes, `predict` and the argmax of `predict_proba` may differ: `predict` follows the vote as the paper does (f > 0),
+    and the probability is 1/2 where the calibration puts it, which need not be f = 0. With `calibration=None` they agree.
+
     Parameters
     ----------
     kernel : {'gaussian', 'cosine'}, default='gaussian'
@@ -71,8 +74,9 @@ class CLaIClassifier(ModelClassifier):
         Training samples that vote, drawn equally from each class; each class keeps its share in the vote. It bounds the time and
         memory of predictions. None: all vote.
     epochs : int, default=30
-        Passes over the training samples. A step compares a batch with one other under all classes at once; the paper's loops
-        over classes and pairs of batches are in `clailearn.learning`.
+        Passes over the training samples. With a calibration `fit` trains twice, first on a part of the samples; where labels or
+        scores alone count, as in a grid search, `calibration=None` saves that time. A step compares a batch with one other under
+        all classes at once; the paper's loops over classes and pairs of batches are in `clailearn.learning`.
     batch_size : int, default=64
         Samples in a batch, at most half of the training samples.
     learning_rate : float, default=1e-2
@@ -87,11 +91,12 @@ class CLaIClassifier(ModelClassifier):
         Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, about this share, in
         whole groups, and at most half of them.
     n_iter_no_change : int, default=10
-        Epochs without a rise after which early stopping stops.
+        Epochs without a rise after which early stopping stops. They count from the end of the first quarter of `epochs`, in
+        which the learning rate rises.
     precision : {'float64', 'float32', 'bfloat16'}, default='float64'
-        Precision of the computation. With 'float64', scores of a sample do not depend on the other samples of the call. With
-        'bfloat16' on a CPU, a trunk of your own should have no padded convolution whose stride is larger than its input is wide:
-        oneDNN's gradient of its weights may then be wrong or NaN.
+        Precision of the computation. With 'float64', the other samples of a call change the scores of a sample by roundings
+        alone, some 1e-15. With 'bfloat16' on a CPU, a trunk of your own should have no padded convolution whose stride is larger
+        than its input is wide: oneDNN's gradient of its weights may then be wrong or NaN.
     device : str, default='cpu'
         Device of the computation, such as 'cpu' or 'cuda'.
     verbose : bool or int, default=0

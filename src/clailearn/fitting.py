@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import logging
+import math
 import sys
 import threading
 import warnings
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from clailearn.checkpoints import seeded_generators
 from clailearn.computation import Computation, Inputs, as_array, fresh_modes
-from clailearn.encoders import Encoder
+from clailearn.encoders import Encoder, PictureTrunk
 from clailearn.inference import sample_references
 from clailearn.learning import collaborative_learning
 from clailearn.model import Model, build_network
@@ -58,12 +59,17 @@ def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | 
     return _first(splitter, "calibration", y, groups)
 
 
-def validation_split(fraction: float, y: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Split:
-    """Return the split of early stopping, which holds out a fraction of the samples, or of the groups."""
+def validation_split(
+    fraction: float, y: NDArray[Any], groups: NDArray[Any] | None, seed: int, parameter: str = "validation_fraction"
+) -> Split:
+    """Return the split of early stopping, which holds out a fraction of the samples, or of the groups.
+
+    parameter: what a message about too few samples calls the fraction.
+    """
     splitter: Any = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
     if groups is not None:
         splitter = StratifiedGroupKFold(max(2, round(1 / fraction)), shuffle=True, random_state=seed)
-    return _first(splitter, "validation_fraction", y, groups)
+    return _first(splitter, parameter, y, groups)
 
 
 def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] | None) -> Split:
@@ -117,18 +123,20 @@ def learn(
     conditions = 1 if len(classes) == 2 else len(classes)
     settings, stopping = network_settings(own), None
     validate: Callable[[], Epoch] = dict
-    with _training(computation, one_thread=own["trunk"] is None, printed=bool(own["verbose"])):
+    small = own["trunk"] is None or isinstance(own["trunk"], PictureTrunk)
+    with _training(computation, one_thread=small, printed=bool(own["verbose"])):
         with seeded_generators(seed, torch.device("cpu")):
             network, kernel = build_network(settings, inputs, len(classes), seed, own["trunk"])
         assert isinstance(network, Encoder)
         assert kernel is not None
         model = Model(network, kernel, None, None, inputs, classes.tolist(), settings, device=own["device"])
         model.module.to(computation.device, computation.dtype)
+        training = _training_settings(own, conditions, len(data), seed)
         if validation is not None:
-            stopping = EarlyStopping(model.module, own["n_iter_no_change"])
+            warmup = math.ceil(training.warmup * training.epochs)
+            stopping = EarlyStopping(model.module, own["n_iter_no_change"], warmup)
             voting = partial(_with_references, model, data.x, labels[train], own["max_references"], seed)
             validate = partial(_accuracy, voting, X[validation], labels[validation])
-        training = _training_settings(own, conditions, len(data), seed)
         history = collaborative_learning(
             network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
         )
@@ -198,11 +206,19 @@ def _training(computation: Computation, *, one_thread: bool, printed: bool) -> I
             after.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
         if printed:
-            logger, handler = logging.getLogger("clailearn"), logging.StreamHandler(sys.stdout)
-            after.callback(logger.setLevel, logger.level)
-            after.callback(logger.removeHandler, handler)
-            logger.addHandler(handler)
-            logger.setLevel(logging.INFO)
+            after.enter_context(logged(logging.StreamHandler(sys.stdout)))
+        yield
+
+
+@contextlib.contextmanager
+def logged(handler: logging.Handler) -> Iterator[None]:
+    """Let a handler have what a training logs after each epoch."""
+    logger = logging.getLogger("clailearn")
+    with contextlib.ExitStack() as after:
+        after.callback(logger.setLevel, logger.level)
+        after.callback(logger.removeHandler, handler)
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
         yield
 
 

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clailearn.alignment import checked_labels
+from clailearn.alignment import check_embeddings, checked_labels
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
 
@@ -201,6 +201,7 @@ def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor,
         labels: class indices of the references (R,), 0 to C - 1, each present.
         rule: see `decide`.
     """
+    check_embeddings(kernel, embeddings, references)
     labels = checked_labels(labels, references, references.shape[-2]).long()
     classes = max(int(labels.max()) + 1, 2)
     if embeddings.ndim == references.ndim == 2:

@@ -1,6 +1,8 @@
 """Which files of a folder are read, and how a picture becomes an array: one rule for training data and for predictions."""
 
+import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,17 @@ def files_below(folder: Path) -> list[Path]:
                 raise InputError(f"{path}: found a link to a folder that holds it, expected no circle. Remove it.")
         found += [Path(root, name) for name in filter(is_own, names)]
     return sorted(found)
+
+
+def sizes_of(files: Iterable[Path]) -> set[tuple[int, int]]:
+    """Return the heights and widths of pictures but those that are damaged, which are named when their pixels are read."""
+    from PIL import Image
+
+    sizes = set()
+    for file in filter(Path.is_file, files):
+        with contextlib.suppress(Exception), Image.open(file, formats=sorted(set(SUFFIXES.values()))) as image:
+            sizes.add((image.height, image.width))
+    return sizes
 
 
 def read_picture(

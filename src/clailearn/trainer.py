@@ -304,19 +304,20 @@ class EarlyStopping:
     Args:
         model: in training.
         patience: epochs without a rise after which to stop.
+        warmup: epochs in which the learning rate rises, which are no part of these.
     """
 
-    def __init__(self, model: nn.Module, patience: int) -> None:
-        self.model, self.patience = model, patience
+    def __init__(self, model: nn.Module, patience: int, warmup: int) -> None:
+        self.model, self.patience, self.warmup = model, patience, warmup
         self.best: dict[str, Any] = {}
 
     def __call__(self, history: list[Epoch]) -> bool:
         """Return whether to stop; keep the weights of a best epoch."""
         figures = [epoch["validation_accuracy"] for epoch in history]
-        since = len(figures) - 1 - figures.index(max(figures))
-        if since == 0:
+        best = figures.index(max(figures)) + 1
+        if best == len(figures):
             self.best = copy.deepcopy(self.model.state_dict())
-        return since >= self.patience
+        return len(figures) - max(best, self.warmup) >= self.patience
 
     def restore(self) -> None:
         """Give the model the weights of its best epoch."""

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
+from sklearn.preprocessing import StandardScaler
 
 import clailearn
 from clailearn import CLaIClassifier
+from clailearn.fitting import validation_split
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16
@@ -188,12 +190,14 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
-def test_early_stopping_keeps_the_weights_of_the_best_epoch(groups: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_early_stopping_waits_after_the_best_epoch_and_after_the_warm_up(
+    groups: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = {"random_state": 0, "calibration": None, "epochs": 200, "n_iter_no_change": 5, "early_stopping": True}
     model = CLaIClassifier(**settings, verbose=True).fit(X[TRAIN], Y[TRAIN], groups=groups)
     accuracies = [epoch["validation_accuracy"] for epoch in model.history_]
     best = accuracies.index(max(accuracies))
-    assert len(accuracies) == best + 6 < 200
+    assert len(accuracies) == max(best + 1, 50) + 5 < 200
     assert len(model.reference_labels_) == 600
     assert model.score(X[TEST], Y[TEST]) > 0.85
     assert len(capsys.readouterr().out.splitlines()) == len(accuracies)
@@ -206,3 +210,17 @@ def test_how_long_early_stopping_waits_does_not_change_the_weights_that_it_keeps
     first, second = (CLaIClassifier(**settings, n_iter_no_change=epochs).fit(X[TRAIN], Y[TRAIN]) for epochs in (6, 8))
     assert len(second.history_) == len(first.history_) + 2  # the best epoch is the same
     np.testing.assert_array_equal(first.transform(X[TEST]), second.transform(X[TEST]))
+
+
+def test_little_patience_ends_no_training_in_its_warm_up() -> None:
+    x, y = load_wine(return_X_y=True)
+    settings = {"early_stopping": True, "n_iter_no_change": 3, "calibration": None, "random_state": 0}
+    model = CLaIClassifier(**settings).fit(x := StandardScaler().fit_transform(x), y)
+    assert len(model.history_) >= 8 + 3  # a quarter of 30 epochs
+    assert model.score(x, y) > 0.9
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
+def test_early_stopping_holds_out_the_share_of_samples_or_of_groups(groups: Any) -> None:
+    train, validation = validation_split(0.1, Y[TRAIN], groups, 0)
+    assert (len(train), len(validation)) == (540, 60)

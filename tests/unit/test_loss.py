@@ -64,6 +64,7 @@ def test_without_conditions_equal_labels_have_1_and_others_what_the_target_says(
         ((3, 2), [[0], [1], [2]], r"labels of shape \(3, 1\)"), ((3, 2), [0], r"labels of shape \(1,\)"),
         ((3, 3, 2), [1, 2, 3], "labels from 1 to 3, expected class indices from 0 to 2"),
         ((1, 3, 2), [-1, 1, 1], "labels from -1 to 1, expected class indices from 0 to 1"),
+        ((3, 2), [0, 0.5, 1], "labels that are no whole numbers"), ((1, 2), [0], "a batch of one sample"),
     ],
 )  # fmt: skip
 def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...], y: Any, message: str) -> None:
@@ -74,7 +75,9 @@ def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kernel": "cosine"}, "kernel is 'cosine', expected a Kernel"),
+        ({"kernel": "cosin"}, "kernel is 'cosin', expected cosine or gaussian"),
+        ({"kernel": torch.nn.ReLU()}, r"kernel is ReLU\(\), expected a Kernel"),
+        ({"kernel": "gaussian"}, "embeddings of 4 dimensions, expected 16"),
         ({"pair_weighting": "balance"}, "pair_weighting is 'balance'"),
         ({"pair_weighting": "balanced"}, "needs embeddings under conditions"),
         ({"target": "hinge"}, "expected product, zero, simplex"),
@@ -88,11 +91,33 @@ def test_a_loss_that_would_not_be_the_one_meant_is_refused(settings: Any, messag
         AlignmentLoss(kernel("cosine"))(draw(3, SIZE), torch.arange(3), draw(3, SIZE))
 
 
+@pytest.mark.parametrize("name", ["cosine", "gaussian"])
+def test_a_kernel_by_name_is_the_one_of_the_embeddings_size(name: str) -> None:
+    z, y = draw(ANCHORS, SIZE).float(), labels(ANCHORS)
+    loss = AlignmentLoss(name, embedding_size=SIZE)
+    torch.testing.assert_close(loss(z, y), AlignmentLoss(build(name, SIZE, "full"))(z, y), rtol=0, atol=0)
+    assert len(list(loss.parameters())) == (name == "gaussian")
+
+
+def test_arguments_in_the_wrong_order_and_arrays_are_refused_by_name() -> None:
+    z, y, own = draw(ANCHORS, SIZE), labels(ANCHORS), kernel("gaussian")
+    with pytest.raises(ValueError, match="kernel is tensor"):
+        vote(z, z, y, own)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="embeddings of type ndarray, expected a tensor"):
+        vote(own, z.numpy(), z, y)  # type: ignore[arg-type]
+    for given in (y, z), (z.numpy(), y):
+        with pytest.raises(ValueError, match=r"embeddings of (shape \(9,\)|type ndarray), expected a tensor"):
+            AlignmentLoss(own)(*given)
+    with pytest.raises(ValueError, match="embeddings of 3 dimensions, expected 4"):
+        AlignmentLoss(kernel("cosine"))(z, y, draw(ANCHORS, 3), y)
+
+
 @pytest.mark.parametrize(
     ("z", "references", "y", "message"),
     [
-        ((3, 2), (4, 2), [0, 1, 2], r"labels of shape \(3,\)"), ((3, 2), (4, 2), [0, 0, 0, 0], "class 1 has no reference"),
-        ((3, 3, 2), (4, 2), [0, 1, 2, 0], r"embeddings of shape \(3, 3, 2\)"), ((3, 2), (2, 2), [-1, 1], "from -1 to 1"),
+        ((3, 4), (4, 4), [0, 1, 2], r"labels of shape \(3,\)"), ((3, 4), (4, 4), [0, 0, 0, 0], "class 1 has no reference"),
+        ((3, 2), (4, 4), [0, 1, 0, 1], "embeddings of 2 dimensions, expected 4"),
+        ((3, 3, 4), (4, 4), [0, 1, 2, 0], r"embeddings of shape \(3, 3, 4\)"), ((3, 4), (2, 4), [-1, 1], "from -1 to 1"),
     ],
 )  # fmt: skip
 def test_references_that_do_not_fit_have_no_vote(z: Any, references: Any, y: list[int], message: str) -> None:

@@ -14,8 +14,8 @@ import hashlib
 import logging
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
-from clailearn.pictures import SUFFIXES, is_own, read_picture
+from clailearn.pictures import SUFFIXES, is_own, read_picture, sizes_of
 from replication.datasets.files import matching, reading, unpack_archive
 from replication.datasets.prepared import SPLITS, Writer, writing
 from replication.datasets.samples import Column, division, held_out, in_order, positive_last, stratified_validation
@@ -129,17 +129,6 @@ def _folders_around(files: Sequence[Sequence[str]]) -> int:
 def _depth_of_split(parts: Sequence[str]) -> int | None:
     """Return where the folder of a split is in the path of a file <split>/<class>/..."""
     return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
-
-
-def sizes_of(paths: Iterable[Path]) -> set[tuple[int, int]]:
-    """Return the heights and widths of pictures but those that are damaged, which are named when their pixels are read."""
-    from PIL import Image
-
-    sizes = set()
-    for path in paths:
-        with suppress(Exception), Image.open(path, formats=sorted(set(SUFFIXES.values()))) as image:
-            sizes.add((image.height, image.width))
-    return sizes
 
 
 def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
