@@ -62,7 +62,7 @@ class Sizes(NamedTuple):
     least_seconds: float = 0.2
     joint: Shape = Shape(6, 32, 10)
     growing: Shape = Shape(4, 16, 5)
-    batches: Sequence[int] = (2, 4, 8, 16)
+    batches: Sequence[int] = (2, 4, 8)
     classes: Sequence[int] = (2, 5, 10, 20)
 
 
