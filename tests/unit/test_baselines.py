@@ -204,7 +204,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
     }  # fmt: skip
     training = training_settings(config, conditions=1, seed=0)
     run: Any = SimpleNamespace(splits=splits, settings=config, training=training, inputs=2)
-    run.device, run.id = torch.device("cpu"), RunId("stays", "dkgp", 0)
+    run.device, run.id, run.check = torch.device("cpu"), RunId("stays", "dkgp", 0), lambda: None
     model = DeepKernelGP()
     history = model.fit(run, None)
     scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)

@@ -301,9 +301,9 @@ def test_a_mixture_counts_beside_the_runs_alone_that_embed_for_it(mimic: Path) -
         of_kernel = finding.tests[finding.tests["model"] == model]
         assert all(embedded == [f"mimic-iv/{base}"] for embedded in of_kernel["embeddings_of"])
         assert Outcome.NO_SAY not in set(of_kernel["outcome"])
-    root = copy_evidence(mimic.parent / "open", "recording-batches", "challenge2019-septic")
-    change(root, "recording-batches", "metrics.csv", lambda frame: frame[~frame["cell"].isin(MIXTURES)])
-    runs = root / "recording-batches" / "evidence" / RUNS
+    root = copy_evidence(mimic.parent / "open", "sixteen-recordings", "challenge2019-septic")
+    change(root, "sixteen-recordings", "metrics.csv", lambda frame: frame[~frame["cell"].isin(MIXTURES)])
+    runs = root / "sixteen-recordings" / "evidence" / RUNS
     write_records(runs, [record for record in read_records(runs) if "mixture" not in record["run"]])
     finding = finding_on(root, "7")
     assert set(finding.tests["outcome"]) == {Outcome.NO_SAY}, "the mixture of the other loss has other embeddings"
@@ -329,7 +329,7 @@ def test_no_verdict_rests_on_what_did_not_learn_or_is_of_no_algorithm() -> None:
 
 def how_far(evidence: Path, cell: str) -> tuple[float, float]:
     """Return what the runs of a cell reach in the mean, and what a cell that learned does; NaN for a traced training alone."""
-    if "folds" in json.loads((evidence / "dataset.json").read_text()):
+    if json.loads((evidence / "dataset.json").read_text())["kind"] == "recordings":
         metrics = pd.read_csv(evidence / "metrics.csv").query("cell == @cell and rule in ('printed', '')")
         areas = metrics.query("metric == 'auroc' and shares == 'population'")["value"]
         return float(areas.mean()), 0.55
@@ -365,8 +365,12 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
     for number in ("5", "6", "7", "8"):
         assert outcome(root, number) == UNTESTED, "the whole cohort and the balanced loss are options of ours"
     one, many = "recording-batches", "sixteen-recordings"
+    copy_evidence(root, many)
+    shutil.copytree(root / many, root / one)
+    for file in ("metrics.csv", "history.csv", RUNS):
+        renamed = root / one / "evidence" / file
+        renamed.write_text(renamed.read_text().replace(many, one))
     for name, reached, ece in ((one, 0.5, 0.4), (many, 0.6, 0.1)):
-        copy_evidence(root, name)
         put(root, name, "history.csv", dict.fromkeys(PAIR, reached), "validation_auroc")
         put(root, name, "metrics.csv", {"clai-m": ece, "clai-c": 0.2} | dict.fromkeys(MIXTURES, 0.3), metric="ece")
     finding = finding_on(root, "5")

@@ -72,7 +72,7 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         parts.append(pooled.assign(name=dataset))
     models = [model for part in parts for model in part["model"].unique()]
     entries = style.handles(style.model_styles(models), marker="o", ms=2.5)
-    figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets)), handlelength=2.6)
     return figure, parts
 
 
