@@ -23,7 +23,7 @@ from support.published import EXPECTED, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
 TRACKED = REPOSITORY / "paper_figures"
-LARGEST_MB = 72
+LARGEST_MB = 84
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
 
