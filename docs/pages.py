@@ -64,6 +64,9 @@ def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
         target = (source.parent / match[2]).resolve()
         if target.is_dir() or not target.exists():
             return match[1] if target.is_dir() else match[0]
+        if target.suffix == ".md" and target.stem.startswith("table"):  # all tables are on one page
+            shown = os.path.relpath(ROOT / "docs" / "generated" / "tables.md", page.parent)
+            return f"[{match[1]}]({shown}#{target.stem.lower()})"
         return f"[{match[1]}]({os.path.relpath(pages.get(target, target), page.parent)}{match[3] or ''})"
 
     return re.sub(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)", link, text)
