@@ -66,7 +66,7 @@ def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
             return match[1] if target.is_dir() else match[0]
         if target.suffix == ".md" and target.stem.startswith("table"):  # all tables are on one page
             shown = os.path.relpath(ROOT / "docs" / "generated" / "tables.md", page.parent)
-            return f"[{match[1]}]({shown}#{target.stem.lower()})"
+            return f"[{match[1]}]({shown}#{target.stem.lower().replace('table', 'table-')})"
         return f"[{match[1]}]({os.path.relpath(pages.get(target, target), page.parent)}{match[3] or ''})"
 
     return re.sub(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)", link, text)
