@@ -33,7 +33,6 @@ pathvars:
 
 
 include: "workflow/study.smk"
-include: "workflow/rules/own.smk"
 
 
 module mini:
@@ -64,6 +63,7 @@ onstart:
 
 
 onerror:
+    restore_outputs("paper_figures")
     print(f"\n{failures(log)}", file=sys.stderr)
 
 
@@ -73,10 +73,6 @@ onsuccess:
         from replication.report.own import result  # imports pandas
 
         print("", *(result(config, name) for name in outputs.own_datasets(config)), sep="\n", file=sys.stderr)
-
-
-onerror:
-    restore_outputs("paper_figures")
 
 
 rule mini:
