@@ -35,7 +35,7 @@ def test_datasets_without_raw_files_at_hand_are_left_out(shared_tree: Tree, tmp_
     own = {"run": ["mimic-iv-all"], "datasets": {"mimic-iv": {"path": path}, "mimic-iv-all": second}}
     (tmp_path / "local.yaml").write_text(yaml.safe_dump(own))
     planned = shared_tree.planned("evidence", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=real")
-    assert planned.get("train_model", 0) == (second["folds"] if path else 0)
+    assert planned.get("train_own", 0) == (second["folds"] if path else 0), "it is the user's own"
 
 
 def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
