@@ -35,7 +35,8 @@ class Submitted:
 
 def rule_of(run: str) -> str:
     """How the executor names the training of a run to Slurm."""
-    return f"rule_mini_train_model_wildcards_{run.replace('/', '_')}"
+    rule = "train_own" if run.startswith("breastmnist/") else "train_model"
+    return f"rule_mini_{rule}_wildcards_{run.replace('/', '_')}"
 
 
 def files_of(run: str) -> list[str]:
