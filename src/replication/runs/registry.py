@@ -135,8 +135,8 @@ NETWORK_SETTINGS = ("device", "encoder", "target", "training")
 """What all networks read, beside their `reads`; of it other models read `training.samples`."""
 CLAI = ["clai-m", "clai-c"]
 """The paper's models of Collaborative Learning, to which its printed values and claims apply."""
-MIXTURES = {str(entry.embeddings): name for name, entry in MODELS.items() if entry.of == "embeddings"}
-"""By the model whose embeddings it is fitted on, a mixture, which compares with that model alone."""
+MIXTURES = {"clai-m": "student-t-mixture-m", "clai-c": "student-t-mixture"}
+"""By the model whose embeddings it is fitted on, the paper's mixture, which compares with that model alone."""
 
 
 # What the controls of claims rest on
