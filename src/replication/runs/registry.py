@@ -135,7 +135,7 @@ NETWORK_SETTINGS = ("device", "encoder", "target", "training")
 """What all networks read, beside their `reads`; of it other models read `training.samples`."""
 CLAI = ["clai-m", "clai-c"]
 """The paper's models of Collaborative Learning, to which its printed values and claims apply."""
-MIXTURES = {"clai-m": "student-t-mixture-m", "clai-c": "student-t-mixture"}
+MIXTURES = {"clai-c": "student-t-mixture", "clai-m": "student-t-mixture-m"}
 """By the model whose embeddings it is fitted on, the paper's mixture, which compares with that model alone."""
 
 
