@@ -35,8 +35,12 @@ class Submitted:
 
 def rule_of(run: str) -> str:
     """How the executor names the training of a run to Slurm."""
-    rule = "train_own" if run.startswith("breastmnist/") else "train_model"
-    return f"rule_mini_{rule}_wildcards_{run.replace('/', '_')}"
+    return f"rule_mini_{training_of(run)}_wildcards_{run.replace('/', '_')}"
+
+
+def training_of(run: str) -> str:
+    """The rule that trains it: that of a user's own dataset evaluates it, too."""
+    return "train_own" if run.startswith("breastmnist/") else "train_model"
 
 
 def files_of(run: str) -> list[str]:
@@ -92,7 +96,7 @@ def assert_same_training(tree: Tree, other: Tree, run: str) -> None:
 
 def log_of(tree: Tree, run: str) -> str:
     """What the last attempt said."""
-    return (tree.path / "logs/mini" / run / "train_model.log").read_text()
+    return (tree.path / "logs/mini" / run / f"{training_of(run)}.log").read_text()
 
 
 @pytest.mark.slow
