@@ -11,8 +11,7 @@ from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, in_short, lines
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
-from replication.report.figures.render import save
-from replication.report.figures.supplement import witnesses
+from replication.report.figures.render import save, witnesses
 from replication.report.tables.paper import headline
 from replication.report.tables.render import render
 from replication.report.texts import csv_text, replace_block, sidecar

@@ -6,8 +6,7 @@ import pandas as pd
 
 from replication.report.claims.page import in_short, lines
 from replication.report.evidence import Evidence
-from replication.report.figures.render import save
-from replication.report.figures.supplement import witnesses
+from replication.report.figures.render import save, witnesses
 from replication.report.tables.paper import headline
 from replication.report.texts import replace_block
 from replication.runs.outputs import descriptions

@@ -145,10 +145,6 @@ class Evidence:
         """Return whether the data of a dataset or study stand in for other ones."""
         return "substitute_for" in self.expected.get(self.dataset_of(name), {})
 
-    def cells(self, study: str) -> dict[str, str]:
-        """Return the cells of a study that has one for each kernel, by model."""
-        return {MODEL_OF[variants["kernel"]]: cell for cell, variants in self.expected[study]["cells"].items()}
-
     def not_run(self, name: str) -> str:
         """Return the text in place of evidence that is not there: what running the dataset or study needs."""
         return f"not run: needs {self.expected[name]['needs']}"

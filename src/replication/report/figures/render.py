@@ -79,6 +79,17 @@ def render(
     return figure, frame, caption(fixed_caption, evidence, runs), runs
 
 
+def witnesses(evidence: Evidence, dataset: str) -> Figure:
+    """Return the first row of the figure of votes, of one dataset alone."""
+    votes = evidence.frame(dataset, supplement.VOTES)
+    first = votes[votes["image"] == votes["image"].iloc[0]]
+    one = replace(
+        evidence, expected={dataset: evidence.expected[dataset]}, recomputed={dataset: {supplement.VOTES: first}}
+    )
+    with style.context(THEME, after_reset=True):
+        return supplement.votes(one)[0]
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a PDF or PNG without dates, so that the same figure gives the same bytes."""
     metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}

@@ -3,14 +3,11 @@
 import base64
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
@@ -130,15 +127,6 @@ def votes(evidence: Evidence) -> Drawn:
     axes.axis("off")
     figure.set_size_inches(WIDTH, (_HEADING + top) * WIDTH / width)
     return figure, [frame.assign(name=key) for key, frame in frames.items()]
-
-
-def witnesses(evidence: Evidence, dataset: str) -> Figure:
-    """Draw the first row of `votes` of a dataset alone."""
-    frame = evidence.frame(dataset, VOTES)
-    first = frame[frame["image"] == frame["image"].iloc[0]]
-    one = replace(evidence, expected={dataset: evidence.expected[dataset]}, recomputed={dataset: {VOTES: first}})
-    with mpl.rc_context(style.THEME):
-        return votes(one)[0]
 
 
 def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows: pd.DataFrame) -> None:
