@@ -1,4 +1,4 @@
-"""Calibrate scores on validation data: by a temperature for many classes, by a logistic regression for two."""
+"""Calibrate scores on validation data: by a temperature, by a logistic regression for the vote of two classes."""
 
 from dataclasses import dataclass
 
@@ -69,23 +69,28 @@ def fit_logistic(score: ArrayLike, y: ArrayLike) -> LogisticCalibration:
 
 
 Calibration = float | LogisticCalibration | None
-"""What maps scores to probabilities: a temperature for many classes, a logistic regression for two; None: the bare mapping."""
+"""What maps scores to probabilities: a temperature, or a logistic regression for f of two classes; None: the bare mapping."""
 
 
-def fit_calibration(scores: ArrayLike, y: ArrayLike) -> float | LogisticCalibration:
-    """Fit the calibration of scores (N, C) on labels y (N,); of two classes the second column counts."""
-    scores = np.asarray(scores)
-    return fit_logistic(scores[:, 1], y) if scores.shape[1] == 2 else fit_temperature(scores, y)
+def fit_calibration(scores: ArrayLike, y: ArrayLike, *, log_odds: bool = False) -> float | LogisticCalibration:
+    """Fit the calibration of scores (N, C) on labels y (N,): a temperature; of f of two classes, a logistic regression on f."""
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.shape[1] > 2:
+        return fit_temperature(scores, y)
+    return fit_temperature(scores / 2, y) if log_odds else fit_logistic(scores[:, 1], y)
 
 
-def calibrated(scores: ArrayLike, calibration: Calibration) -> NDArray[np.float64]:
+def calibrated(scores: ArrayLike, calibration: Calibration, *, log_odds: bool = False) -> NDArray[np.float64]:
     """Return the probabilities of scores, (N, C) -> (N, C).
 
     Without a calibration they are the paper's softmax for many classes (section III-D2), and our (1 -+ f) / 2 for two.
+
+    log_odds: of two classes, scores are the negative and the logarithm of the odds, whose softmax of halves is the posterior.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    if scores.shape[1] > 2:
-        return scaled_softmax(scores, calibration if isinstance(calibration, float) else 1.0)
+    if scores.shape[1] > 2 or log_odds:
+        halves = scores / 2 if scores.shape[1] == 2 else scores
+        return scaled_softmax(halves, calibration if isinstance(calibration, float) else 1.0)
     f = scores[:, 1]
     positive = calibration(f) if isinstance(calibration, LogisticCalibration) else positive_probability(f)
     return np.stack([1 - positive, positive], axis=1)

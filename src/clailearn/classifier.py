@@ -37,7 +37,11 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
+        """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class.
+
+        By the rule 'parzen', whose f is twice the posterior minus 1 and rounds to 1 far from the references, it is the logarithm
+        of the posterior, for two classes that of the odds.
+        """
         X = self._checked(X)
         scores = self.model_.scores(X)
         return scores[:, 1] if scores.shape[1] == 2 else scores
@@ -51,8 +55,9 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
 
         Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
-        and (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax
-        is never confident; by the rule 'balanced' it lies in [-2, 2], and (1 + f) / 2 is cut off at 0 and 1.
+        and (1 + f) / 2 for two, which is this library's since the paper gives none. By the rule 'parzen' they are the posteriors,
+        for more than two classes normalised; a temperature divides their logarithms. By other rules f lies in [-1, 1], so that a
+        bare softmax is never confident; by the rule 'balanced' it lies in [-2, 2], and (1 + f) / 2 is cut off at 0 and 1.
         """
         X = self._checked(X)
         p = self.model_.probabilities(X)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clailearn.calibration import calibrated
 from clailearn.errors import InputError, legible
 from clailearn.limits import check_file, lines_of
 from clailearn.model import Model, load
@@ -104,7 +103,7 @@ def _entries(model: Model, names: Sequence[str], x: NDArray[Any], votes: int) ->
             "probability": float(probability[row.argmax()]),
             "scores": dict(zip(model.classes, row.tolist(), strict=True)),
         }
-        for name, probability, row in zip(names, calibrated(scores, model.calibration), scores, strict=True)
+        for name, probability, row in zip(names, model.probabilities_of(scores), scores, strict=True)
     ]
     if votes:
         for entry, vote in zip(entries, model.votes(x, votes), strict=True):

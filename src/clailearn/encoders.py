@@ -323,13 +323,19 @@ class Encoder(nn.Module):
         self.standardise = nn.BatchNorm1d(head.weight.shape[1], affine=False)
 
     def forward(self, x: Any, condition: int | None = None) -> Tensor:
-        """Return embeddings (K, samples, L) of a batch under all conditions, or (1, samples, L) under one; at least float32.
+        """Return embeddings (K, samples, L) of a batch under all conditions, or (1, samples, L) under one; at least float32."""
+        features = self.features(x)
+        with torch.autocast(features.device.type, enabled=False):
+            return self.head(features, condition)
 
-        The head runs outside autocast, so that embeddings and kernels keep full precision.
+    def features(self, x: Any) -> Tensor:
+        """Return what the head takes, (samples, F).
+
+        Standardisation and head run outside autocast, so that embeddings and kernels keep full precision.
         """
         features = self.trunk(x)
         with torch.autocast(features.device.type, enabled=False):
-            return self.head(self.standardise(features.to(self.head.weight.dtype)), condition)
+            return self.standardise(features.to(self.head.weight.dtype))
 
 
 class Classifier(nn.Module):

@@ -39,7 +39,8 @@ class CLaIClassifier(ModelClassifier):
     Algorithm 3 for more). `predict` compares new samples with all training samples (Algorithms 2 and 4).
 
     For two classes, `predict` and the argmax of `predict_proba` may differ: `predict` follows the vote as the paper does (f > 0),
-    and the probability is 1/2 where the calibration puts it, which need not be f = 0. With `calibration=None` they agree.
+    and the probability is 1/2 where the calibration puts it, which need not be f = 0. With `calibration=None`, and with the rule
+    'parzen', they agree.
 
     Parameters
     ----------
@@ -49,21 +50,24 @@ class CLaIClassifier(ModelClassifier):
     conditioning : {'class'} or None, default='class'
         'class' learns an embedding for each class, as the paper does; None learns one embedding for all classes. Problems with
         two classes have one embedding anyway.
+    loss : {'alignment', 'parzen'}, default='alignment'
+        'alignment' is the paper's. 'parzen', ours, trains the rule 'parzen' itself by a proper score
+        (`clailearn.parzen.ParzenLoss`): the sharper decision needs many references, and takes no `target`.
     target : {'zero', 'product', 'simplex'}, default='zero'
         Target similarity. Under the condition of a class, of two samples that both belong to other classes: 0 or 1 ('product');
         other pairs have y y'. Without conditioning, of two samples of different classes: 0, -1 ('product') or -1/(C - 1)
         ('simplex'); others have 1. Problems with two classes always use 'product'.
-    rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
-        Decision rule, see `clailearn.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples
-        that resemble no class much.
+    rule : {'auto', 'printed', 'centred', 'balanced', 'parzen'}, default='auto'
+        Decision rule, see `clailearn.inference.decide`; 'auto' is 'printed', with the loss 'parzen' the rule 'parzen'. If class
+        shares differ, 'printed' favours the rarer class for samples that resemble no class much.
     calibration : int, splitter, iterable of splits, or None, default=2
-        One of so many parts of the samples calibrates `predict_proba`: by one temperature for more than two classes, by a
-        logistic regression for two. `fit` trains on the other parts first, scores this part, and then trains on all samples. A
-        class with fewer samples lowers the number. With `groups` in `fit`, parts are of whole groups. Of a splitter of
-        scikit-learn, or an iterable, the first split counts. None leaves the bare mapping, which for more than two classes is
-        the paper's. Labels, scores and embeddings do not depend on it.
-    embedding_size : int, default=16
-        Dimensions L of the embedding.
+        One of so many parts of the samples calibrates `predict_proba`: by one temperature for more than two classes and for the
+        rule 'parzen', by a logistic regression for two. `fit` trains on the other parts first, scores this part, and then
+        trains on all samples. A class with fewer samples lowers the number. With `groups` in `fit`, parts are of whole groups.
+        Of a splitter of scikit-learn, or an iterable, the first split counts. None leaves the bare mapping, which for more than
+        two classes is the paper's. Labels, scores and embeddings do not depend on it.
+    embedding_size : int or 'auto', default='auto'
+        Dimensions L of the embedding; 'auto' is 16, with the loss 'parzen' 4.
     trunk : torch.nn.Module with a whole number `features`, default=None
         Maps a batch (N, ...) to (N, features). `fit` trains a copy, which starts from the weights of the trunk and keeps their
         layout in memory: convolutions are faster after `trunk.to(memory_format=torch.channels_last)`. None stands for a fully
@@ -111,7 +115,7 @@ class CLaIClassifier(ModelClassifier):
     classes_ : ndarray of shape (C,)
         Labels in the order of the columns of `predict_proba`. Of two, the second is the positive class.
     calibration_ : float, clailearn.calibration.LogisticCalibration or None
-        The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
+        The temperature, or the logistic regression; None if `predict_proba` is the bare mapping.
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, learning_rate, and validation_accuracy of early stopping.
     model_ : clailearn.model.Model
@@ -146,10 +150,11 @@ class CLaIClassifier(ModelClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str],
         "conditioning": [StrOptions({"class"}), None],
+        "loss": [StrOptions({"alignment", "parzen"})],
         "target": [StrOptions(set(get_args(Target)))],
-        "rule": [StrOptions(set(get_args(Rule)))],
+        "rule": [StrOptions({"auto", *get_args(Rule)})],
         "calibration": ["cv_object"],
-        "embedding_size": [Interval(Integral, 1, None, closed="left")],
+        "embedding_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "trunk": [nn.Module, None],
         "width": [Interval(Integral, 1, None, closed="left")],
         "max_references": [Interval(Integral, 4, None, closed="left"), None],
@@ -171,10 +176,11 @@ class CLaIClassifier(ModelClassifier):
         *,
         kernel: str = "gaussian",
         conditioning: Literal["class"] | None = "class",
+        loss: Literal["alignment", "parzen"] = "alignment",
         target: Target = "zero",
-        rule: Rule = "printed",
+        rule: Rule | Literal["auto"] = "auto",
         calibration: Any = 2,
-        embedding_size: int = 16,
+        embedding_size: int | Literal["auto"] = "auto",
         trunk: nn.Module | None = None,
         width: int = 64,
         max_references: int | None = None,
@@ -192,6 +198,7 @@ class CLaIClassifier(ModelClassifier):
     ) -> None:
         self.kernel = kernel
         self.conditioning = conditioning
+        self.loss = loss
         self.target = target
         self.rule = rule
         self.calibration = calibration
@@ -245,8 +252,8 @@ class CLaIClassifier(ModelClassifier):
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split
                 parts = X[train], labels[train], classes, None if groups is None else groups[train]
-                scores = learn(own, inputs, *parts, seed)[0].scores(X[validation])
-                calibration = fit_calibration(scores, labels[validation])
+                part = learn(own, inputs, *parts, seed)[0]
+                calibration = fit_calibration(part.scores(X[validation]), labels[validation], log_odds=part.log_odds)
             model, self.history_ = learn(own, inputs, X, labels, classes, groups, seed)
             self._next_index = len(X)
             return self._hold(replace(model, calibration=calibration), classes)

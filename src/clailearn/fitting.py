@@ -147,15 +147,16 @@ def learn(
 
 def network_settings(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a model by the parameters of the estimator."""
-    trunk = own["trunk"]
+    trunk, parzen = own["trunk"], own["loss"] == "parzen"
+    size, rule = own["embedding_size"], own["rule"]
     return {
-        "embedding_size": int(own["embedding_size"]),
+        "embedding_size": (4 if parzen else 16) if size == "auto" else int(size),
         "encoder": {"trunk": "mlp", "width": int(own["width"]), "layers": 2}
         if trunk is None
         else {"trunk": "own", "name": type(trunk).__name__},
         "kernel": {"name": own["kernel"], "metric": "full"},
         "conditioning": own["conditioning"],
-        "rule": own["rule"],
+        "rule": ("parzen" if parzen else "printed") if rule == "auto" else rule,
         "precision": own["precision"],
     }
 
@@ -179,6 +180,7 @@ def _training_settings(own: Mapping[str, Any], conditions: int, samples: int, se
         target="product" if conditions == 1 else own["target"],
         conditioning="class" if conditions == 1 else own["conditioning"],
         seed=seed,
+        loss=own["loss"],
     )
 
 

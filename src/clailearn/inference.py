@@ -233,6 +233,18 @@ def _log_odds(means: ParzenMeans) -> Tensor:
     )
 
 
+def scores_by(means: ParzenMeans, rule: Rule) -> Tensor:
+    """Return scores of the classes (P, C), of which the largest is the class; of two classes one is the negative of the other.
+
+    They are f of the rule. By `parzen`, whose f rounds to 1 far from the references, they are logarithms of posteriors; of two
+    classes those of the odds.
+    """
+    if rule != "parzen":
+        return class_scores(decide(means, rule))
+    odds = _log_odds(means).nan_to_num()
+    return class_scores(nn.functional.logsigmoid(odds) if len(odds) > 1 else odds)
+
+
 def class_scores(f: Tensor) -> Tensor:
     """Return f of K conditions, (K, P), as scores of the classes, (P, C): of two classes -f and f."""
     return f.T if len(f) > 1 else torch.cat([-f, f]).T

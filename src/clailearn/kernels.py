@@ -23,8 +23,8 @@ class Kernel(nn.Module, ABC):
     A kernel is called with anchor embeddings (..., A, L) and reference embeddings (..., R, L) and returns similarities
     (..., A, R). Leading dimensions, usually the K conditions, are paired off.
 
-    A subclass must define `log_parzen`; `forward` follows from it. It may define `forward` for speed, `inner_product`, and
-    `coordinates`. The first two are not inherited by a class with a `log_parzen` of its own.
+    A subclass must define `log_parzen`; the others follow from it. It may define `forward` and `log_sums` for speed,
+    `inner_product`, and `coordinates`. All but the last are not inherited by a class with a `log_parzen` of its own.
     """
 
     name: ClassVar[str]
@@ -37,7 +37,7 @@ class Kernel(nn.Module, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "log_parzen" in vars(cls):  # What an ancestor has for speed holds for the ancestor's similarity.
-            for name in {"forward", "inner_product"} - vars(cls).keys():
+            for name in {"forward", "inner_product", "log_sums"} - vars(cls).keys():
                 setattr(cls, name, vars(Kernel)[name])
         if "name" in vars(cls):
             KERNELS[cls.name] = cls
@@ -58,6 +58,18 @@ class Kernel(nn.Module, ABC):
     def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
         """Return similarities in [-1, 1], shape (..., A, R), of anchors (..., A, L) and references (..., R, L)."""
         return 2 * self.log_parzen(anchor, reference).exp() - 1
+
+    def log_sums(self, anchor: Tensor, reference: Tensor, sides: Tensor, left_out: Tensor | None) -> Tensor:
+        """Return logarithms (K, A, 2) of the sums of Parzen forms over two sides of the references, up to a term of the anchor.
+
+        sides: indicators of positives and negatives among the references, (K, R, 2); embeddings (A, L) serve all K conditions.
+        left_out: pairs that do not count, (A, R); None counts all.
+        """
+        parzen = self.log_parzen(anchor, reference)
+        if left_out is not None:
+            parzen = parzen.masked_fill(left_out, -math.inf)
+        largest = parzen.detach().amax(-1, keepdim=True).clamp_min(torch.finfo(parzen.dtype).min)
+        return _above_zero((parzen - largest).exp() @ sides).log() + largest
 
     def coordinates(self, z: Tensor) -> Tensor:
         """Map embeddings (..., N, L) to coordinates (..., N, D) whose Euclidean distances order pairs as the kernel does.
@@ -153,6 +165,9 @@ class MahalanobisGaussian(Kernel):
         r = torch.cat([r, torch.ones_like(r[..., :1]), -r.square().sum(-1, keepdim=True)], -1)
         return (a @ r.mT).clamp_max_(0)
 
+    def log_sums(self, anchor: Tensor, reference: Tensor, sides: Tensor, left_out: Tensor | None) -> Tensor:
+        return _GaussianLogSums.apply(*self._centred(anchor, reference), sides, left_out)
+
     def _centred(self, anchor: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
         a, r = self.coordinates(anchor), self.coordinates(reference)
         # A common shift changes no distance. Without it, |a|^2 + |r|^2 - 2 a'r cancels.
@@ -183,6 +198,37 @@ class _GaussianSimilarity(torch.autograd.Function):
         to_anchor = 4 * (weights @ r - weights.sum(-1, keepdim=True) * a)
         to_reference = 4 * ((a.mT @ weights).mT - weights.sum(-2).unsqueeze(-1) * r)
         return to_anchor.sum_to_size(a.shape), to_reference.sum_to_size(r.shape)
+
+
+class _GaussianLogSums(torch.autograd.Function):
+    """`Kernel.log_sums` of coordinates a (..., A, D) and r (..., R, D), without the term -|a|^2.
+
+    It holds one matrix of the size of S until the backward pass, and a second one there.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, r: Tensor, sides: Tensor, left_out: Tensor | None) -> Tensor:
+        parzen = (2 * a) @ r.mT
+        parzen -= r.square().sum(-1).unsqueeze(-2)
+        if left_out is not None:
+            parzen.masked_fill_(left_out, -math.inf)
+        largest = parzen.amax(-1, keepdim=True).clamp_min_(torch.finfo(parzen.dtype).min)
+        sums = _above_zero(parzen.sub_(largest).exp_() @ sides)
+        ctx.save_for_backward(a, r, sides, parzen, sums)
+        return sums.log() + largest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        a, r, sides, parzen, sums = ctx.saved_tensors
+        weights = ((gradient / sums) @ sides.mT).sum_to_size(parzen.shape).mul_(parzen)
+        to_reference = 2 * ((a.mT @ weights).mT - weights.sum(-2).unsqueeze(-1) * r)
+        return 2 * (weights @ r), to_reference, None, None
+
+
+def _above_zero(sums: Tensor) -> Tensor:
+    """Return sums of which those below the range of the numbers are at its end, so that logarithms and gradients are finite."""
+    return sums.clamp_min(torch.finfo(sums.dtype).tiny / torch.finfo(sums.dtype).eps)
 
 
 def build(name: str, size: int, metric: Metric) -> Kernel:

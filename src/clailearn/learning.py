@@ -25,6 +25,7 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
+from clailearn.parzen import Memory, ParzenLoss
 from clailearn.trainer import Epoch, Figures, Items, TrainingSettings, precision_context, train
 
 
@@ -53,17 +54,29 @@ def collaborative_learning(
 
     Raises:
         DivergenceError: see `clailearn.trainer.train`.
-        InputError: there are fewer than two batches.
+        InputError: there are fewer than two batches, or the Parzen loss is asked of one class or all references at a time.
     """
     if len(data) < 2 * settings.batch_size:
         raise InputError(
             f"training.batch_size {settings.batch_size} makes {len(data) // settings.batch_size} batches of {len(data)} items; "
             "at least 2 are needed: give a smaller number"
         )
-    return train(
+    model, step = (
         nn.ModuleList([encoder, kernel]),
-        data,
         partial(collaborative_step, encoder, kernel, data, conditions, settings),
+    )
+    if settings.loss == "parzen":
+        if settings.schedule != "joint" or settings.references == "all":
+            raise InputError(
+                f"training.loss parzen: found the schedule {settings.schedule} with {settings.references} references, expected "
+                "joint and a number of them, as a step has all classes and samples at once. Correct these settings"
+            )
+        model.append(memory := Memory(settings.memory, encoder.head.weight.shape[1]).to(encoder.head.weight))
+        step = partial(parzen_step, encoder, kernel, memory, data, settings)
+    return train(
+        model,
+        data,
+        step,
         settings,
         validate,
         checkpoint,
@@ -136,6 +149,38 @@ def collaborative_step(
             rows.append(figures)
         total.backward()
     return {key: torch.stack([row[key] for row in rows]).mean() for key in rows[0]}
+
+
+def parzen_step(
+    encoder: Encoder,
+    kernel: Kernel,
+    memory: Memory,
+    data: Items,
+    settings: TrainingSettings,
+    items: Tensor,
+    _: int | None,
+    generator: torch.Generator,
+) -> Figures:
+    """Score the Parzen rule on a group of batches, each sample against all others of other items, and those of the memory.
+
+    Leaves gradients in the parameters, and the samples in the memory. Arguments as those of `collaborative_step`.
+    """
+    x, labels = data.batch(items, generator)
+    numbers = items.repeat_interleave(torch.tensor(data.sizes(list(items.split(1))))).to(labels.device)
+    drawn = class_draw(labels, settings.samples_per_class, generator)
+    labels, numbers = labels[drawn], numbers[drawn]
+    with precision_context(encoder.head.weight.device, settings.precision):
+        features = encoder.features(x)[drawn]
+    past, past_labels, past_numbers = memory.held()
+    embedded = encoder.head(torch.cat([features, past]))
+    if settings.conditioning is None:
+        embedded = embedded[0]
+    left_out = numbers[:, None] == torch.cat([numbers, past_numbers])
+    references = embedded, torch.cat([labels, past_labels])
+    loss = ParzenLoss(kernel)(embedded[..., : len(labels), :], labels, *references, left_out)
+    loss.backward()
+    memory.keep(features, labels, numbers)
+    return {"loss": loss.detach()}
 
 
 def _embed(

@@ -19,7 +19,7 @@ from clailearn.calibration import TEMPERATURES, Calibration, LogisticCalibration
 from clailearn.computation import BLOCK, Computation, Inputs, fresh_modes
 from clailearn.encoders import TRUNKS, Classifier, Encoder, build_classifier, build_encoder, move
 from clailearn.errors import InputError
-from clailearn.inference import RULES, class_scores, decide, mean_of_views, parzen_means
+from clailearn.inference import RULES, class_scores, mean_of_views, parzen_means, scores_by
 from clailearn.kernels import KERNELS, Kernel
 from clailearn.votes import References, Votes, strongest_votes
 
@@ -76,17 +76,27 @@ class Model:
         """Return the network, with the kernel if there is one, as one module."""
         return self.network if self.kernel is None else nn.ModuleList([self.network, self.kernel])
 
+    @property
+    def log_odds(self) -> bool:
+        """Return whether scores are logarithms of posteriors by votes, and of two classes of their odds."""
+        return self.kernel is not None and self.settings["rule"] == "parzen"
+
     def scores(self, x: ArrayLike) -> Floats:
         """Return scores (N, C), the largest for the predicted class.
 
-        They are f of the model's rule, of two classes -f and f. A classifier has logits; of two classes the log-odds of each.
+        They are f of the model's rule, of two classes -f and f; by the rule `parzen` logarithms of posteriors, of two classes
+        the log odds of each. A classifier has logits; of two classes the log odds of each.
         """
         with self.computation.modes():
             return self._scores(self.outputs(x))
 
     def probabilities(self, x: ArrayLike) -> Floats:
         """Return probabilities of the classes, (N, C), as fitted on validation samples."""
-        return calibrated(self.scores(x), self.calibration)
+        return self.probabilities_of(self.scores(x))
+
+    def probabilities_of(self, scores: Floats) -> Floats:
+        """Return the probabilities that belong to scores, (N, C) -> (N, C)."""
+        return calibrated(scores, self.calibration, log_odds=self.log_odds)
 
     def predict(self, x: ArrayLike) -> NDArray[Any]:
         """Return the predicted classes, (N,)."""
@@ -131,7 +141,7 @@ class Model:
             block = BLOCK if self.device == "cpu" else None
             references = self.references.z, self.references.y, self.references.population, block, len(self.classes)
             means = [parzen_means(self.kernel, z, *references) for z in outputs]
-            scores = class_scores(decide(mean_of_views(*means), self.settings["rule"])).double()
+            scores = scores_by(mean_of_views(*means), self.settings["rule"]).double()
         if not scores.isfinite().all():  # of damaged weights, or an input far away
             raise InputError(
                 f"found a score that is not finite, expected finite ones. Check x against the training samples, and "
@@ -249,7 +259,8 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
     if inputs.kind != "images":
         rules |= {"input.mirror": files.one_of(False), "input.resized": files.one_of(False, None)}
     calibrated = record["calibration"] or not voters or inputs.kind != "samples"  # an estimator may go without
-    if calibrated and classes > 2:
+    log_odds = voters and record["settings"]["rule"] == "parzen"
+    if calibrated and (classes > 2 or log_odds):
         rules["calibration.temperature"] = files.number(*TEMPERATURES)
     elif calibrated:
         rules |= {f"calibration.{key}": files.number(-1e12, 1e12) for key in ("slope", "intercept")}
@@ -307,7 +318,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
     module.requires_grad_(False).eval()
     if trunk is None:
         move(module, torch.device("cpu"))
-    if calibration and len(classes) == 2:
+    if "slope" in calibration:
         return replace(made, calibration=LogisticCalibration(calibration["slope"], calibration["intercept"]))
     return replace(made, calibration=float(calibration["temperature"]) if calibration else None)
 

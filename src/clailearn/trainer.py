@@ -103,6 +103,8 @@ class TrainingSettings:
     target: Target
     seed: int
     conditioning: Literal["class"] | None = "class"
+    loss: Literal["alignment", "parzen"] = "alignment"
+    memory: int = 0
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:

@@ -92,7 +92,7 @@ def strongest_votes(
 
     Args:
         views: embeddings (K, P, L) of the inputs; of several views of them, the mean similarity counts.
-        scores: of the inputs by the rule, (P, C), the largest for the predicted class.
+        scores: of the inputs, `clailearn.inference.scores_by`.
         classes: the names of the classes (C,).
     """
     z_reference, y, item, population, files = references
@@ -111,7 +111,8 @@ def strongest_votes(
             ]
             for side in (y == label, y != label)
         ]
-        yield Votes(classes[label], float(scores[row, label]), *sides)
+        score = vote.sum() if rule == "parzen" else scores[row, label]
+        yield Votes(classes[label], float(score), *sides)
 
 
 def _votes(rule: Rule, own: Tensor, weights: Tensor, log_parzen: Tensor) -> Tensor:

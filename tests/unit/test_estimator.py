@@ -27,8 +27,9 @@ from replication.metrics.classification import expected_calibration_error, top_l
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_keeps_the_contract_of_scikit_learn() -> None:
-    results = check_estimator(CLaIClassifier(), on_skip=None)
+@pytest.mark.parametrize("loss", ["alignment", "parzen"])
+def test_keeps_the_contract_of_scikit_learn(loss: Any) -> None:
+    results = check_estimator(CLaIClassifier(loss=loss), on_skip=None)
     assert {r["status"] for r in results} <= {"passed", "skipped"}
     assert sum(r["status"] == "skipped" for r in results) <= 1
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -39,9 +39,10 @@ SMALLEST_MIRRORED = 28
 
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
     """Take the settings of a training of C conditions, 1 for two classes, from the blocks `training` and `target`."""
-    names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
+    names = [field.name for field in fields(TrainingSettings) if field.default is MISSING]
     target: Any = settings["target"]["multiclass"] if conditions > 1 else "product"  # as in Algorithm 1
-    return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
+    given = {name: settings["training"][name] for name in names if name not in ("target", "seed")}
+    return TrainingSettings(**given, target=target, seed=seed)
 
 
 def suited(settings: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
