@@ -108,7 +108,9 @@ def test_readme_shows_the_published_results(tmp_path: Path) -> None:
         "numbers": f"{headline(evidence, PRINTED)}\n\n{in_short(tracked_claims())}",
     }
     for name, block in blocks.items():
-        assert readme == replace_block(readme, name, block), "run workflow/scripts/update_readme.py"
+        assert readme == replace_block(readme, name, block), "run workflow/scripts/fill_pages.py"
+    findings = (REPOSITORY / "docs" / "findings.md").read_text()
+    assert findings == replace_block(findings, "short", in_short(tracked_claims())), "likewise"
     save(witnesses(evidence, "pathmnist"), tmp_path / "witnesses.png")
     assert (tmp_path / "witnesses.png").read_bytes() == (TRACKED / "witnesses.png").read_bytes(), "likewise"
 

@@ -1,9 +1,10 @@
-"""Fill the generated parts of README.md from the published evidence; run from the repository root."""
+"""Fill the generated parts and the cells of README.md and docs/findings.md; run from the repository root."""
 
 from pathlib import Path
 
 import pandas as pd
 
+from replication.report.cells import fill
 from replication.report.claims.page import in_short, lines
 from replication.report.evidence import Evidence
 from replication.report.figures.render import save, witnesses
@@ -18,10 +19,12 @@ evidence = Evidence.found(Path("results/published"), descriptions(settings["data
 claims = read_json("paper_figures/claims.json")["claims"]
 numbers = headline(evidence, pd.read_csv("workflow/config/printed_values.csv"))
 blocks = {
-    "numbers": f"{numbers}\n\n{in_short(claims)}",
-    "verdicts": lines(claims, "paper_figures/claims"),
+    "README.md": {"numbers": f"{numbers}\n\n{in_short(claims)}", "verdicts": lines(claims, "paper_figures/claims")},
+    "docs/findings.md": {"short": in_short(claims)},
 }
-document = Path("README.md")
-for name, block in blocks.items():
-    document.write_text(replace_block(document.read_text(encoding="utf-8"), name, block), encoding="utf-8")
+for name, parts in blocks.items():
+    text = Path(name).read_text(encoding="utf-8")
+    for part, block in parts.items():
+        text = replace_block(text, part, block)
+    Path(name).write_text(fill(text, Path("paper_figures")), encoding="utf-8")
 save(witnesses(evidence, "pathmnist"), Path("paper_figures/witnesses.png"))

@@ -1,0 +1,39 @@
+"""Each number of docs/findings.md is the cell that it names, and no number stands without one."""
+
+import random
+import re
+
+import pytest
+
+from clailearn.errors import InputError
+from replication.report.cells import FILLED, NUMBER, fill, formatted
+from support.repository import REPOSITORY
+
+OUTPUTS = REPOSITORY / "paper_figures"
+PAGE = (REPOSITORY / "docs" / "findings.md").read_text(encoding="utf-8")
+
+
+def test_each_number_is_the_cell_that_it_names() -> None:
+    assert fill(PAGE, OUTPUTS) == PAGE, "run workflow/scripts/fill_pages.py"
+
+
+def test_no_decimal_number_stands_without_a_cell() -> None:
+    assert re.findall(r"\d+\.\d+", FILLED.sub("", PAGE)) == []
+
+
+def test_a_number_changed_by_some_units_of_its_last_digit_is_found() -> None:
+    generator, found = random.Random(0), 0
+    shown = [range(*cell.span("shown")) for cell in FILLED.finditer(PAGE)]
+    numbers = [number.span() for number in re.finditer(NUMBER, PAGE) if any(number.start() in cell for cell in shown)]
+    for start, end in generator.choices(numbers, k=200):
+        unit = 10.0 ** -len(PAGE[start:end].partition(".")[2])
+        wrong = float(PAGE[start:end]) + generator.choice([-1, 1]) * generator.randint(1, 9) * unit
+        changed = PAGE[:start] + formatted(wrong, PAGE[start:end]) + PAGE[end:]
+        found += fill(changed, OUTPUTS) != changed
+    assert found >= 198
+
+
+@pytest.mark.parametrize("cell", ["table1 pathmnist clai-m", "table1 pathmnist clai-x accuracy"])
+def test_a_reference_to_no_row_or_to_several_is_refused(cell: str) -> None:
+    with pytest.raises(InputError, match=r"found \d+ rows, expected one"):
+        fill(f"90.1<!--{cell}-->", OUTPUTS)
