@@ -77,7 +77,7 @@ def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Chec
     data, fold = (stays(), 0) if kind == "stays" else (pictures(), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
-    fitted: Any = create(model)
+    fitted = create(model)
     history = fitted.fit(run, checkpoint)
     return fitted.module.state_dict(), pd.DataFrame(history)
 

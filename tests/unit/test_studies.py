@@ -75,7 +75,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
     assert history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
-    per_item = operations_per_item(run, create(run.model).build(run))  # type: ignore[attr-defined]
+    per_item = operations_per_item(run, create(run.model).build(run))
     assert per_item is not None
     assert history["operations"].tolist() == pytest.approx([views * 64 * epoch * per_item for epoch in range(1, 13)])
     assert len(checkpoint.epoch_seconds) == 12
@@ -179,7 +179,7 @@ def operations_by_hand(trunk: nn.Module, x: Tensor) -> int:
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
 def test_operations_are_those_of_a_count_by_hand(model: str) -> None:
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
-    built: Any = create(model)
+    built = create(model)
     network, head = built.build(run).network, 4 * 3 if model == "cross-entropy" else 3 * 4 * 4
     x = run.splits.train.batch(torch.arange(5), None)[0]
     expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head

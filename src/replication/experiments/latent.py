@@ -80,7 +80,7 @@ def write_projections(job: Any) -> None:
     frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
     for path in map(Path, job.input.embedded):
         run = Run.for_job(job, str(path))
-        model: Any = create(run.model).load(run, path.with_name("model.safetensors"))  # type: ignore[attr-defined]  # a network
+        model = create(run.model).load(run, path.with_name("model.safetensors"))
         test = load_embedded(path)["test"]
         frames = {"tsne": tsne(run, model.kernel, test), "stages": stages(run, model.kernel, test)}
     for name, digits in (("tsne", 3), ("stages", 4)):

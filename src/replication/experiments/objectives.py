@@ -35,18 +35,11 @@ class Inputs(nn.Module):
         return x.flatten(1).unsqueeze(0)
 
 
-def created(name: str) -> Network:
-    """Return a model with weights, not trained yet."""
-    model = create(name)
-    assert isinstance(model, Network)
-    return model
-
-
 def open_space(run: Run, name: str) -> Space:
     """Return the space of the inputs of a run's samples, or of an untrained network, on the run's device."""
     if name == INPUTS:
         return Space(Inputs(), Cosine())
-    space = created(UNTRAINED_MODEL).build(run).spaces()[0]
+    space = create(UNTRAINED_MODEL).build(run).spaces()[0]
     move(space.module, run.device)
     settle(run, space.module)
     return space
@@ -70,7 +63,7 @@ def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.Dat
     Columns of the former: epoch, kernel, alignment, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers
     settled on the training items.
     """
-    model = created(run.model).build(run)
+    model: Network = create(run.model).build(run)
     move(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)

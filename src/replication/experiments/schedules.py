@@ -25,7 +25,7 @@ from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples, precision_context
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
-from replication.runs.run import COLUMNS, peak_gpu_memory, peak_memory, use_threads
+from replication.runs.run import COLUMNS, peak_memory, use_threads
 
 Row = tuple[str, str, int, int, int, int, str, float]
 """A row of `benchmark.csv`."""
@@ -79,8 +79,11 @@ def measure(settings: Mapping[str, Any], device: torch.device, sizes: Sizes) -> 
 
 
 def peak(case: Case, prepare: Prepare, cuda: bool) -> float:
-    """Return the peak memory (MiB) of this process that a case adds to what was prepared."""
-    read = peak_gpu_memory if cuda else peak_memory
+    """Return the peak memory (MiB) of this process, or of its GPU, that a case adds to what was prepared."""
+
+    def read() -> float:
+        return float(torch.cuda.max_memory_allocated() / 2**20) if cuda else peak_memory()
+
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     run = prepare(case)

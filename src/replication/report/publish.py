@@ -20,8 +20,8 @@ from clailearn.model import load
 from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
-from replication.runs.outputs import evidence_files, prediction_files, published_models, result_file
-from replication.runs.registry import BENCHMARK, THEORY, read_json
+from replication.runs.outputs import RECORDS, evidence_files, prediction_files, published_models, result_file
+from replication.runs.registry import BENCHMARK, THEORY
 from replication.runs.run import (
     DESCRIPTION,
     EVALUATIONS,
@@ -29,10 +29,10 @@ from replication.runs.run import (
     SAMPLES,
     RunId,
     describe,
-    gather_files,
     predictions_of,
     read_records,
     records_of,
+    write_gathered,
     write_records,
 )
 from replication.runs.settings import data_of, runs_of_study, training_samples
@@ -95,9 +95,8 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
             f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0] / result}"
         )
     folder.mkdir(parents=True)
-    for file in (result, "history.csv"):
-        gather_files([run / file for run in finished], file, study=True).to_csv(folder / file, index=False)
-    write_records(folder / RUNS, [read_json(run / "run.json") for run in finished])
+    for file in (result, "history.csv", RUNS):
+        write_gathered(folder / file, [run / RECORDS.get(file, file) for run in finished], study=True)
     prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION
     (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)), encoding="utf-8")
 
