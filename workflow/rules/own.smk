@@ -5,44 +5,23 @@
 
 if outputs.own_datasets(config):
 
-    ruleorder: train_own > train_model
-    ruleorder: train_own > evaluate
-    ruleorder: gather_own > gather
-    ruleorder: gather_own > describe_data
-    ruleorder: gather_own > project_embeddings
+    ruleorder: train_own > train_model > evaluate
+    ruleorder: gather_own > gather > describe_data > project_embeddings
 
 
-rule train_own:
+use rule evaluate as train_own with:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         library=EVALUATION,
     output:
-        model="<results>/{dataset}/{model}/{run}/model.safetensors",
-        history="<results>/{dataset}/{model}/{run}/history.csv",
-        training="<results>/{dataset}/{model}/{run}/run.json",
-        metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
-        reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
-        embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
-        similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
-        agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
-        latent="<results>/{dataset}/{model}/{run}/latent.csv",
-        areas="<results>/{dataset}/{model}/{run}/areas.csv",
-        process="<results>/{dataset}/{model}/{run}/latent.npz",
-        record="<results>/{dataset}/{model}/{run}/evaluation.json",
+        **dict(rules.train_model.output.items()),
+        **dict(rules.evaluate.output.items()),
     log:
         "<logs>/{dataset}/{model}/{run}/train_own.log",
     wildcard_constraints:
         dataset=f"{own_names(False)}|{own_names(True)}",
         model="|".join(TRAINED),
-    conda:
-        "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
-        checkpoint=checkpoint_of,
         # What controls of claims ask, only where all evidence of the dataset is computed.
         parts=lambda wildcards: (
             outputs.control_parts(config, RunId.parse("/".join(wildcards)))
@@ -51,11 +30,9 @@ rule train_own:
         ),
     message:
         "Train and evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
-    script:
-        "../scripts/train_own.py"
 
 
-rule gather_own:
+use rule project_embeddings as gather_own with:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         metrics=behind("metrics.csv"),
@@ -69,28 +46,18 @@ rule gather_own:
         ),
         library=EVALUATION,
     output:
+        **dict(rules.project_embeddings.output.items()),
         description="<results>/{dataset}/evidence/dataset.json",
         metrics="<results>/{dataset}/evidence/metrics.csv",
         history="<results>/{dataset}/evidence/history.csv",
         reliability="<results>/{dataset}/evidence/reliability.csv",
         runs="<results>/{dataset}/evidence/runs.jsonl",
-        tsne="<results>/{dataset}/evidence/tsne.csv.gz",
-        stages="<results>/{dataset}/evidence/stages.csv.gz",
     log:
         "<logs>/{dataset}/gather_own.log",
     wildcard_constraints:
         dataset=f"{own_names(False)}|{own_names(True)}",
-    conda:
-        "../../envs/environment.yaml"
-    params:
-        settings=lambda wildcards: run_settings.select(
-            run_settings.dataset_settings(config, wildcards.dataset),
-            ["threads", "embedding_size", "encoder", "kernel"],
-        ),
     message:
         "Gather the evidence of all runs on {wildcards.dataset}."
-    script:
-        "../scripts/gather_own.py"
 
 
 rule render_own:
