@@ -291,10 +291,7 @@ def test_the_command_refuses_a_file_that_does_not_fit(
 
 @pytest.mark.parametrize("way", ["arguments", "folder"])
 def test_one_bad_input_among_many_has_its_reason_in_its_row(
-    tmp_path: Path,
-    images_model: Published,
-    capsys: pytest.CaptureFixture[str],
-    way: str,
+    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
     loaded, run, _, folder = images_model
     x = np.asarray(run.data["x_test"])[:2]

@@ -3,7 +3,7 @@
 # fitted baselines; leaves what the rules of other datasets leave, <figures>/own/{dataset}/, and the first model packed.
 
 
-if outputs.own_datasets(config):
+if OWN:
 
     ruleorder: train_own > train_model > evaluate
     ruleorder: gather_own > gather > describe_data > project_embeddings
@@ -19,7 +19,7 @@ use rule evaluate as train_own with:
     log:
         "<logs>/{dataset}/{model}/{run}/train_own.log",
     wildcard_constraints:
-        dataset=f"{own_names(False)}|{own_names(True)}",
+        dataset=own_names("samples", "recordings"),
         model="|".join(TRAINED),
     params:
         # What controls of claims ask, only where all evidence of the dataset is computed.
@@ -55,7 +55,7 @@ use rule project_embeddings as gather_own with:
     log:
         "<logs>/{dataset}/gather_own.log",
     wildcard_constraints:
-        dataset=f"{own_names(False)}|{own_names(True)}",
+        dataset=own_names("samples", "recordings"),
     message:
         "Gather the evidence of all runs on {wildcards.dataset}."
 
@@ -70,7 +70,7 @@ rule render_own:
     log:
         "<logs>/render/own/{dataset}.log",
     wildcard_constraints:
-        dataset=own_names(False),
+        dataset=own_names("samples"),
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -89,17 +89,17 @@ use rule render_own as render_own_recordings with:
     log:
         "<logs>/render/own/{dataset}_recordings.log",
     wildcard_constraints:
-        dataset=own_names(True),
+        dataset=own_names("recordings"),
 
 
 rule own:
     input:
-        outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
+        [expand(own_files(kind), dataset=name) for name, kind in OWN.items()],
         [f"{RESULTS}/{name}/models/{model}/model.json" for name, model in outputs.packed_models(config).items()],
     localrule: True
     message:
         (
             "Compute the evidence of your own datasets, and render their tables and figures."
-            if outputs.own_datasets(config)
+            if OWN
             else "The settings have no dataset of your own: nothing to compute. Name their file with --configfile."
         )

@@ -71,18 +71,12 @@ def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.Dat
     first = measure_alignments(run, untrained, positions)
     validate = model.validation(run)
     history = model.learn(run, lambda: validate() | measure_alignments(run, model, positions), checkpoint)
-    frames = [
-        pd.DataFrame(
-            {"epoch": epoch, "kernel": kernel, **{name: row[_column(name, kernel)] for name in ALIGNMENTS}}, [0]
-        )
+    rows = [
+        {"epoch": epoch, "kernel": kernel, **{name: row[f"{name}, {kernel}"] for name in ALIGNMENTS}}
         for epoch, row in [(0, first), *((int(row["epoch"]), row) for row in history)]
         for kernel in dict.fromkeys(space.kernel.name for space in model.spaces())
     ]
-    return pd.concat(frames, ignore_index=True), pd.DataFrame(history)
-
-
-def _column(name: str, kernel: str) -> str:
-    return f"{name}, {kernel}"
+    return pd.DataFrame(rows), pd.DataFrame(history)
 
 
 def measure_alignments(run: Run, model: Network, positions: Tensor) -> Epoch:
@@ -96,5 +90,5 @@ def measure_alignments(run: Run, model: Network, positions: Tensor) -> Epoch:
             similarity = copy.deepcopy(space.kernel).cpu()(z, z)
             scores = alignment_scores(similarity.expand(len(signs), -1, -1), target)
         for name, score in zip(ALIGNMENTS, scores, strict=True):
-            figures[_column(name, space.kernel.name)] = float(score.mean())
+            figures[f"{name}, {space.kernel.name}"] = float(score.mean())
     return figures

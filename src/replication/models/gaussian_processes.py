@@ -25,14 +25,7 @@ from clailearn.checkpoints import seeded_generators
 from clailearn.encoders import Encoder, build_encoder, move
 from clailearn.learning import class_draw
 from clailearn.trainer import Items, Steps
-from replication.models.base import (
-    Floats,
-    Labels,
-    Network,
-    RowClassifier,
-    Rows,
-    draw_shift,
-)
+from replication.models.base import Floats, Labels, Network, RowClassifier, Rows, draw_shift
 from replication.models.row_classifiers import class_sample
 from replication.models.run import Run
 

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from replication.runs import registry
-from replication.runs.registry import (
-    BENCHMARK,
-    CLAI,
-    CLAIMS,
-    MODELS,
-    OUTPUTS,
-    OWN,
-    PREFIX,
-    THEORY,
-    fitted_on,
-)
+from replication.runs.registry import BENCHMARK, CLAI, CLAIMS, MODELS, OUTPUTS, OWN, PREFIX, THEORY, fitted_on
 from replication.runs.run import DESCRIPTION, EVALUATIONS, RUNS, SAMPLES, RunId, predictions_of
 from replication.runs.settings import (
     cells,
@@ -208,12 +198,6 @@ def kind_of(output: str) -> str:
 def own_datasets(settings: Mapping[str, Any]) -> list[str]:
     """Return the datasets that are the user's own."""
     return [name for name in settings["datasets"] if name not in registry.REPOSITORY_DATASETS]
-
-
-def own_outputs(settings: Mapping[str, Any]) -> list[str]:
-    """Return the outputs of the datasets that are the user's own."""
-    kinds = {name: "recordings" if has_recordings(settings, name) else "samples" for name in own_datasets(settings)}
-    return [output for name, kind in kinds.items() for output in outputs_of_own(name, kind)]
 
 
 def outputs_of_own(name: str, kind: str) -> list[str]:
