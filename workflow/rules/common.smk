@@ -21,7 +21,8 @@ VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
 TRAINED = fitted_on("samples")
 OWN = {
-    name: "recordings" if run_settings.has_recordings(config, name) else "samples" for name in outputs.own_datasets(config)
+    name: "recordings" if run_settings.has_recordings(config, name) else "samples"
+    for name in outputs.own_datasets(config)
 }
 
 

@@ -12,33 +12,16 @@ rule gather:
     log:
         "<logs>/{name}/gather/{file}.log",
     wildcard_constraints:
-        file="|".join([*outputs.GATHERED, *outputs.RECORDS]),
+        file="|".join([*outputs.GATHERED, *outputs.RECORDS, "dataset.json"]),
     conda:
         "../../envs/environment.yaml"
     params:
         study=lambda wildcards: wildcards.name in config["studies"],
-    message:
-        "Gather {wildcards.file} of all runs of {wildcards.name}."
-    script:
-        "../scripts/gather.py"
-
-
-rule describe_data:
-    input:
-        prepared=lambda wildcards: prepared_of(wildcards.name),
-        library=DATA,
-    output:
-        "<results>/{name}/evidence/dataset.json",
-    log:
-        "<logs>/{name}/describe_data.log",
-    conda:
-        "../../envs/environment.yaml"
-    params:
         samples=lambda wildcards: run_settings.training_samples(config, wildcards.name),
     message:
-        "Describe the data of {wildcards.name}."
+        "Gather {wildcards.file} of {wildcards.name}."
     script:
-        "../scripts/describe_data.py"
+        "../scripts/gather.py"
 
 
 rule trace_signals:

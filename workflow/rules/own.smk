@@ -6,7 +6,7 @@
 if OWN:
 
     ruleorder: train_own > train_model > evaluate
-    ruleorder: gather_own > gather > describe_data > project_embeddings
+    ruleorder: gather_own > gather > project_embeddings
 
 
 use rule evaluate as train_own with:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from replication.experiments.latent import write_projections
-from replication.runs.run import describe, start_job, write_gathered
+from replication.runs.run import start_job, write_gathered
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
-if output.get("description"):
-    Path(output.description).write_text(describe(Path(inputs.prepared), None), encoding="utf-8")
-    for name in ("metrics", "history", "reliability", "runs"):
-        write_gathered(Path(output[name]), inputs[name], study=False)
+for name in ("description", "metrics", "history", "reliability", "runs"):
+    if path := output.get(name):
+        files = [inputs.prepared] if name == "description" else inputs[name]
+        write_gathered(Path(path), files, study=False, samples=None)
 write_projections(snakemake)

@@ -13,6 +13,7 @@ from replication.runs.registry import BENCHMARK, CLAI, CLAIMS, MODELS, OUTPUTS, 
 from replication.runs.run import DESCRIPTION, EVALUATIONS, RUNS, SAMPLES, RunId, predictions_of
 from replication.runs.settings import (
     cells,
+    data_of,
     dataset_settings,
     has_recordings,
     raw_dataset,
@@ -78,7 +79,9 @@ def control_parts(settings: Mapping[str, Any], run: RunId) -> list[str]:
 
 
 def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]:
-    """Return the files of single runs, below the results, behind a file of evidence; none if a dataset has no such file."""
+    """Return the files of runs, or of data, below the results, behind a file of evidence; none if a dataset has no such file."""
+    if file == DESCRIPTION:
+        return [f"{data_of(settings, name)}/prepared/{file}"]
     single = RECORDS.get(file, file)
     if name in settings["studies"]:
         return [f"{run}/{single}" for run in runs_of_study(settings, name)]

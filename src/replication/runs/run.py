@@ -362,23 +362,23 @@ def gather(tables: Mapping[str, "pd.DataFrame"], columns: Sequence[str]) -> "pd.
     return pd.concat(frames, ignore_index=True).reindex(columns=list(columns))
 
 
-def write_gathered(path: Path, files: Iterable[str | Path], study: bool) -> None:
-    """Write a file of evidence: the records, or the tables, of runs."""
+def write_gathered(path: Path, files: Sequence[str | Path], study: bool, samples: int | None) -> None:
+    """Write a file of evidence: the records or the tables of runs, or the description of their data, one of `files`.
+
+    samples: on which a study trains, if not on all.
+    """
     if path.name in (RUNS, EVALUATIONS):
         write_records(path, map(read_json, files))
-        return
-    import pandas as pd
+    elif path.name == DESCRIPTION:
+        description = read_json(files[0])
+        if samples is not None:
+            description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
+        path.write_text(json.dumps(description, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    else:
+        import pandas as pd
 
-    columns = STUDY_HISTORY if study and path.name == "history.csv" else COLUMNS[path.name]
-    gather({str(file): pd.read_csv(file) for file in files}, columns).to_csv(path, index=False)
-
-
-def describe(prepared: Path, samples: int | None) -> str:
-    """Return the description of the data of a dataset or study as JSON; a study may train on so many `samples` alone."""
-    description = read_json(prepared)
-    if samples is not None:
-        description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
-    return json.dumps(description, indent=1, sort_keys=True) + "\n"
+        columns = STUDY_HISTORY if study and path.name == "history.csv" else COLUMNS[path.name]
+        gather({str(file): pd.read_csv(file) for file in files}, columns).to_csv(path, index=False)
 
 
 def predictions_of(model: str) -> str:
