@@ -6,13 +6,13 @@
 rule gather:
     input:
         files=lambda wildcards: [f"<results>/{file}" for file in outputs.files_behind(config, **wildcards)],
-        library=DATA,
+        library=library("gathering", *OF_DATA, "replication/experiments/predictions.py"),
     output:
         "<results>/{name}/evidence/{file}",
     log:
         "<logs>/{name}/gather/{file}.log",
     wildcard_constraints:
-        file="|".join([*outputs.GATHERED, *outputs.RECORDS, "dataset.json"]),
+        file="|".join([*outputs.GATHERED, *outputs.RECORDS, r"dataset\.json", r"(samples|predictions_.+)\.parquet"]),
     conda:
         "../../envs/environment.yaml"
     params:
@@ -45,38 +45,6 @@ rule trace_signals:
         "Trace the latent signals of {wildcards.dataset}: of one stay, and of all."
     script:
         "../scripts/trace_signals.py"
-
-
-rule gather_samples:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/samples.parquet",
-    log:
-        "<logs>/{dataset}/gather_samples.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Keep the labels of the test samples of {wildcards.dataset}."
-    script:
-        "../scripts/gather_samples.py"
-
-
-rule gather_predictions:
-    input:
-        predictions=lambda wildcards: files_of_models("predictions.parquet", [wildcards.model])(wildcards),
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/predictions_{model}.parquet",
-    log:
-        "<logs>/{dataset}/gather_predictions_{model}.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Gather the predictions of {wildcards.model} in {wildcards.dataset}."
-    script:
-        "../scripts/gather_predictions.py"
 
 
 rule compare_models:

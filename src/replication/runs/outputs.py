@@ -26,6 +26,7 @@ GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "s
 """Files of evidence that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
+_PREDICTIONS = [*map(predictions_of, MODELS)]
 _SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
 _RECORDINGS_FILES = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
 _FORMS = {
@@ -80,9 +81,9 @@ def control_parts(settings: Mapping[str, Any], run: RunId) -> list[str]:
 
 def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]:
     """Return the files of runs, or of data, below the results, behind a file of evidence; none if a dataset has no such file."""
-    if file == DESCRIPTION:
-        return [f"{data_of(settings, name)}/prepared/{file}"]
-    single = RECORDS.get(file, file)
+    if file in (DESCRIPTION, SAMPLES):
+        return [f"{data_of(settings, name)}/prepared/{DESCRIPTION}"]
+    single = "predictions.parquet" if file in _PREDICTIONS else RECORDS.get(file, file)
     if name in settings["studies"]:
         return [f"{run}/{single}" for run in runs_of_study(settings, name)]
     every, trained = (runs_of_models(settings, name, models) for models in (MODELS, fitted_on("samples")))
@@ -95,6 +96,7 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
         EVALUATIONS: trained,
         "similarity.csv": [*(runs_of_models(settings, name, CLAI) if compared else []), *compared],
         "agreement.csv": runs_of_embedding(settings, name, "clai-m"),
+        **{predictions_of(model): runs_of_models(settings, name, [model]) for model in MODELS},
     }
     return [f"{run}/{single}" for run in behind.get(file, [])]
 
