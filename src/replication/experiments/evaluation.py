@@ -21,7 +21,7 @@ from clailearn.encoders import move
 from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
+from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
@@ -97,9 +97,7 @@ def measure(
         if "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
         if "signals" in parts:
-            z, recording, hours, y = as_seen(run, kernel, test)
-            controls["latent"] = seen_statistics(z, recording, y)
-            controls["areas"] = areas_around_onset(z, recording, hours, y)
+            controls["latent"], controls["areas"] = signals_as_seen(run, kernel, test)
     return evaluation, embedded, process, controls
 
 
