@@ -47,7 +47,7 @@ TRUNKS = {
 
 
 def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
-    data, fold = (recordings(), 0) if kind == "stays" else (pictures(60, 12, 12), None)
+    data, fold = (recordings(90), 0) if kind == "stays" else (pictures(60, 12, 12), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
     fitted = create(model)

@@ -49,10 +49,10 @@ def pictures(train: int = 96, val: int = 30, test: int = 60) -> Prepared:
     return Prepared(info, arrays)
 
 
-def recordings() -> Prepared:
-    """Return forty stays of twelve hours; in every other one the event of the last three shows in the first variable."""
+def recordings(stays: int = 40) -> Prepared:
+    """Return stays of twelve hours; in every other one the event of the last three shows in the first variable."""
     rng = np.random.default_rng(0)
-    stay, hour = np.repeat(np.arange(40), 12), np.tile(np.arange(12), 40)
+    stay, hour = np.repeat(np.arange(stays), 12), np.tile(np.arange(12), stays)
     y = ((stay % 2 == 0) & (hour >= 9)).astype(np.int64)
     x = rng.normal(size=(len(y), 2)).astype(np.float32)
     x[:, 0] += 3 * y

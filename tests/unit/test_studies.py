@@ -56,6 +56,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     metrics = evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
+    assert set(metrics["shares"]) == ({"population"} if MODELS[model].kernel else {""})
     assert accuracy.max() > 0.6
     decided = evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
     assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
