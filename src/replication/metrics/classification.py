@@ -138,7 +138,8 @@ def binary_metrics(
 
     Brier score, log loss and both calibration errors are of the probabilities (N,) as they are and, with names that end in
     _calibrated, after calibration; the parts of the Brier score are of the former, aurc of the latter. f1_validation is by a
-    `threshold` that `choose_threshold` chose on validation data, if there is one. Raises InputError for probabilities outside [0, 1].
+    `threshold` that `choose_threshold` chose on validation data, if there is one. Raises InputError for probabilities outside
+    [0, 1].
     """
     from sklearn.metrics import average_precision_score
 
