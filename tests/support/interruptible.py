@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pandas as pd
 import torch
 import torch._dynamo  # noqa: F401  # the first step of an optimiser would import it, in each process anew
@@ -23,12 +22,12 @@ import replication.models.clai  # noqa: F401
 import replication.models.gaussian_processes  # noqa: F401
 import replication.models.network_classifiers  # noqa: F401
 from clailearn.checkpoints import Checkpoint, write_whole
-from replication.datasets.prepared import Prepared
 from replication.models.base import create
 from replication.models.items import NO_AUGMENTATION
 from replication.models.run import Run
 from replication.runs.run import RunId, use_threads
 from support.repository import REAL
+from support.training import pictures, recordings
 
 CPU = torch.device("cpu")
 TRAINING = REAL["training"] | {
@@ -47,37 +46,11 @@ TRUNKS = {
 }
 
 
-def pictures() -> Prepared:
-    """Sixty pictures of three classes."""
-    generator = np.random.default_rng(0)
-    arrays: dict[str, Any] = {}
-    for split, n in (("train", 60), ("val", 12), ("test", 12)):
-        y = np.arange(n) % 3
-        x = generator.integers(0, 200, (n, 10, 10, 3)) + 20 * y[:, None, None, None]
-        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
-    used = {"mean": [100.0] * 3, "sd": [60.0] * 3}
-    info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": used, "test": used}}
-    return Prepared(info, arrays)
-
-
-def stays() -> Prepared:
-    """Forty-eight stays of one patient each, a third of them with an event."""
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(3, 9, 48)
-    patients = np.repeat(np.arange(48), lengths)
-    y = (patients % 3 == 0).astype(np.int64)
-    x = (generator.normal(size=(len(y), 2)) + y[:, None]).astype(np.float32)
-    hours = np.concatenate([np.arange(n) for n in lengths]).astype(np.float32)
-    rows = {"x": x, "y": y, "groups": patients, "patients": patients, "folds": patients % 2, "hours": hours}
-    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["HR", "Resp"]}
-    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})
-
-
 def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
-    data, fold = (stays(), 0) if kind == "stays" else (pictures(), None)
+    data, fold = (recordings(90), 0) if kind == "stays" else (pictures(60, 12, 12), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
-    fitted: Any = create(model)
+    fitted = create(model)
     history = fitted.fit(run, checkpoint)
     return fitted.module.state_dict(), pd.DataFrame(history)
 

@@ -1,11 +1,15 @@
-"""Settings of a small training, for tests to change, kernels as printed, and embeddings as trained ones may be."""
+"""Settings of a small training, for tests to change, kernels as printed, small data, and embeddings as trained ones may be."""
 
+from typing import Any
+
+import numpy as np
 import torch
 
 from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import one_vs_rest
 from clailearn.kernels import Kernel
 from clailearn.trainer import TrainingSettings
+from replication.datasets.prepared import Prepared
 from replication.models.embedding import Embedded
 
 SETTINGS = TrainingSettings(
@@ -29,3 +33,29 @@ def printed_similarity(kernel: Kernel) -> printed.Similarity:
     if kernel.name == "cosine":
         return printed.cosine
     return printed.mahalanobis(kernel.root.tril().T @ kernel.root.tril())
+
+
+def pictures(train: int = 96, val: int = 30, test: int = 60) -> Prepared:
+    """Return pictures of three classes in turn, told apart by the channel that is bright."""
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", train), ("val", val), ("test", test)):
+        y = np.arange(n) % 3
+        x = rng.integers(0, 100, (n, 10, 10, 3))
+        x[np.arange(n), :, :, y] += 100
+        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
+    norm = {"mean": [80.0] * 3, "sd": [50.0] * 3}
+    info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": norm, "test": norm}}
+    return Prepared(info, arrays)
+
+
+def recordings(stays: int = 40) -> Prepared:
+    """Return stays of twelve hours; in every other one the event of the last three shows in the first variable."""
+    rng = np.random.default_rng(0)
+    stay, hour = np.repeat(np.arange(stays), 12), np.tile(np.arange(12), stays)
+    y = ((stay % 2 == 0) & (hour >= 9)).astype(np.int64)
+    x = rng.normal(size=(len(y), 2)).astype(np.float32)
+    x[:, 0] += 3 * y
+    rows = {"x": x, "y": y, "groups": stay, "patients": stay, "hours": hour.astype(np.float32), "folds": stay % 3 - 1}
+    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"], "label_hours_before": 3}
+    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})

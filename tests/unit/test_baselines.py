@@ -158,7 +158,7 @@ def test_classifiers_of_rows_of_three_classes_have_their_shares_and_choose_by_ac
     }
     accuracy, choices = {}, {}
     for name, own in settings.items():
-        model: Any = create(name)
+        model = create(name)
         scores = model.fit_rows(x, y, *val, samples_per_class=1500, seed=0, **own).score_rows(test[0])
         shares = np.bincount(test[1]) / len(test[1])
         assert scores.shape == (20_000, 3)
@@ -174,7 +174,7 @@ def test_boosting_chooses_by_the_scores_that_it_gives(monkeypatch: pytest.Monkey
     measured: list[Floats] = []
     monkeypatch.setattr("replication.models.row_classifiers.merit", lambda y, scores: measured.append(scores) or 0.0)
     val, settings = rows_of_three(500, 1), {"iterations": [3], "learning_rate": 0.1, "max_leaf_nodes": 8}
-    model: Any = create("gradient-boosting")
+    model = create("gradient-boosting")
     model.fit_rows(*rows_of_three(2000, 0), *val, samples_per_class=80, seed=0, **settings)
     np.testing.assert_allclose(measured[0], model.score_rows(val[0]))
 

@@ -18,7 +18,6 @@ from replication.metrics.classification import (
     choose_threshold,
     expected_calibration_error,
     multiclass_metrics,
-    reliability,
     sample_metrics,
 )
 
@@ -64,17 +63,6 @@ def test_probabilities_outside_the_unit_interval_are_refused_and_not_taken_for_l
         expected_calibration_error([-0.2, 0.5], [0, 1], bins=15)
     with pytest.raises(InputError, match="must lie in"):
         expected_calibration_error([np.nan, 0.5], [0, 1], bins=15)
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 20))
-@settings(max_examples=100, deadline=None)
-def test_ece_is_what_the_reliability_table_shows(pairs: list[tuple[float, bool]], bins: int) -> None:
-    p, outcome = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
-    table = reliability(p, outcome, bins=bins)
-    assert table["n"].sum() == len(p)
-    assert table["bin"].between(0, bins - 1).all()
-    shown = (table["n"] * (table["accuracy"] - table["confidence"]).abs()).sum() / len(p)
-    assert expected_calibration_error(p, outcome, bins=bins) == pytest.approx(shown, abs=1e-9)
 
 
 def test_ece_is_that_of_torchmetrics() -> None:

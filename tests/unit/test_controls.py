@@ -14,7 +14,7 @@ from clailearn.inference import decide, parzen_means
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.evaluation import measure_agreement
-from replication.experiments.latent import as_seen, seen_statistics
+from replication.experiments.latent import signals_as_seen
 from replication.experiments.objectives import open_space, train_traced
 from replication.models.base import create
 from replication.models.clai import CLaI
@@ -143,8 +143,7 @@ def test_signals_as_the_cosine_kernel_sees_them_have_no_norm(monkeypatch: pytest
     monkeypatch.setattr("replication.experiments.latent.recording_rows", lambda *_: (everything,) * 3)
     effect = {}
     for kernel in (MahalanobisGaussian(4, "identity").double(), Cosine()):
-        seen, recording, _, labels = as_seen(run, kernel, Embedded(z.unsqueeze(0), torch.from_numpy(y)))
-        found = seen_statistics(seen, recording, labels)
+        found, _ = signals_as_seen(run, kernel, Embedded(z.unsqueeze(0), torch.from_numpy(y)))
         effect[kernel.name] = found.set_index("quantity")["value"]["area_effect_seen"]
     assert effect["gaussian"] > 3
     assert abs(effect["cosine"]) < 1

@@ -50,12 +50,6 @@ def test_two_classes_are_measured_by_every_rule_under_both_shares() -> None:
     assert value["parzen", "population", "ece_positive_rate"] < value["printed", "population", "ece_positive_rate"] / 2
 
 
-def test_many_classes_are_measured_under_their_own_shares_alone() -> None:
-    metrics = evaluated(4).metrics
-    assert set(metrics["shares"]) == {"population"}
-    assert set(metrics["rule"]) == set(RULES)
-
-
 def test_probabilities_of_the_parzen_rule_are_posteriors_that_add_up_to_one() -> None:
     """The reference computes them from densities, without logarithms."""
     parts = embedded(4)

@@ -43,7 +43,7 @@ def test_logits_are_shifted_to_the_shares_of_all_samples(monkeypatch: pytest.Mon
     biases = []
     for given in (shift, torch.zeros(len(shift))):
         monkeypatch.setattr("replication.models.network_classifiers.draw_shift", lambda *_, given=given: given)
-        model: Any = create("cross-entropy")
+        model = create("cross-entropy")
         model.fit(run, None)
         biases.append(model.network.logits.bias.detach())
     assert shift.abs().max() > 0.1

@@ -73,7 +73,7 @@ def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> R
 
 def trained_for(run: Run) -> Network:
     """Return a network with random weights, normalising statistics among them, ready to evaluate."""
-    model: Any = create(run.model).build(run)  # type: ignore[attr-defined]
+    model = create(run.model).build(run)
     with torch.no_grad():
         for _ in range(30):
             model.network.train()(run.splits.train.batch(torch.arange(len(run.splits.train)), None)[0])
@@ -87,7 +87,7 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[Model, pd.Data
     record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
     record["evaluation"] = {**RECORD, "settings": dict(run.settings)}
     embedded = embed_splits(run, model.network) if isinstance(model, CLaI) else {}
-    metrics = evaluate(run, model).metrics
+    metrics = evaluate(run, model)[0].metrics
     folder.mkdir(parents=True)
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
     described = packing.pack(run, model, embedded or None, references, record, printed, folder)
@@ -291,10 +291,7 @@ def test_the_command_refuses_a_file_that_does_not_fit(
 
 @pytest.mark.parametrize("way", ["arguments", "folder"])
 def test_one_bad_input_among_many_has_its_reason_in_its_row(
-    tmp_path: Path,
-    images_model: Published,
-    capsys: pytest.CaptureFixture[str],
-    way: str,
+    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
     loaded, run, _, folder = images_model
     x = np.asarray(run.data["x_test"])[:2]

@@ -29,7 +29,14 @@ WRITTEN = (".py", ".md", ".rst", ".yaml", ".smk", ".cff")
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_that_use_a_gpu() -> None:
     files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
     parts = re.split(r"^(?=(?:use )?rule )", "".join(file.read_text() for file in files), flags=re.MULTILINE)
-    rules = {name[1]: part for part in parts if (name := re.match(r"(?:use rule \w+ as|rule) (\w+)", part))}
+    heads = {
+        head[2]: (head[1], part) for part in parts if (head := re.match(r"(?:use rule (\w+) as|rule) (\w+)", part))
+    }
+    rules = {name: part for name, (_, part) in heads.items()}
+    for name, (base, _) in heads.items():
+        while base:  # what a rule does not say is as in the one that it uses
+            base, further = heads[base]
+            rules[name] += further
     profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
     assert {*profile["set-resources"], *profile["set-threads"]} <= rules.keys()
     asked = {rule for rule, resources in profile["set-resources"].items() if resources.get("gpu")}

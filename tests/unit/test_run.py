@@ -142,7 +142,7 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(tmp_path: Path, mo
     own = {"training": training, "encoder": {"trunk": "convnet", "width": 2}}
     settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
     run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
-    model: Any = create(run.model)
+    model = create(run.model)
     model.fit(run, Checkpoint(tmp_path / "checkpoint.pt", ""))
     images = run.splits.train.batch(torch.arange(100), None)[0]
     responses = torch.nn.functional.conv2d(images, model.network.trunk.whitening).transpose(0, 1).flatten(1)

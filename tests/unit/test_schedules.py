@@ -10,24 +10,13 @@ from torch import Tensor, nn
 from clailearn import algorithms_as_printed as printed
 from clailearn.encoders import ConditionedHead, Encoder
 from replication.experiments import schedules
-from replication.experiments.schedules import Case, Measurement, Shape
+from replication.experiments.schedules import Case
 from replication.report.claims.computed import passes_as_printed
-from replication.runs.run import COLUMNS
 from replication.runs.settings import merge
 from support.repository import REAL
 
 CPU = torch.device("cpu")
 BATCHES, BATCH, CLASSES = 5, 4, 3
-SIZES = schedules.MINIATURE._replace(
-    repetitions=1, joint=Shape(2, 4, 3), growing=Shape(2, 4, 2), batches=(2,), classes=(3,)
-)
-
-
-@pytest.fixture(scope="module")
-def measurement() -> Measurement:
-    training = {"batch_size": 4, "precision": "float32"}
-    own = {"encoder": {"blocks": [1, 1]}, "training": training, "embedding_size": 4}
-    return Measurement(merge(REAL, own), CPU, SIZES)
 
 
 class Counting(nn.Module):
@@ -62,10 +51,14 @@ def test_counted_passes_are_those_that_algorithm_3_makes() -> None:
     assert passes_as_printed(*sizes).item() == counted
 
 
-def test_every_schedule_is_timed_and_the_memory_of_algorithm_3_is_measured(measurement: Measurement) -> None:
+def test_every_schedule_is_timed_and_the_memory_of_algorithm_3_is_measured() -> None:
     if torch.cuda.is_initialized():
         pytest.skip("memory is measured in forks, which what an earlier test started on the GPU does not survive")
-    rows = pd.DataFrame([*measurement.growth(), *measurement.schedules()], columns=COLUMNS["benchmark.csv"])
+    training = {"batch_size": 4, "precision": "float32"}
+    settings = merge(REAL, {"encoder": {"blocks": [1, 1]}, "training": training, "embedding_size": 4})
+    joint, growing = Case("joint", "joint", 2, 3, 4), Case("batches", "printed", 2, 2, 4)
+    sizes = schedules.MINIATURE._replace(repetitions=1, joint=joint, growing=growing, batches=(2,), classes=(3,))
+    rows = schedules.measure(settings, CPU, sizes)
     found = {name: rows[rows["quantity"] == name] for name in ("seconds", "peak_memory_mb")}
     variants = {name: set(zip(own["comparison"], own["variant"], strict=True)) for name, own in found.items()}
     grown = {("batches", "printed"), ("classes", "printed")}
@@ -73,10 +66,13 @@ def test_every_schedule_is_timed_and_the_memory_of_algorithm_3_is_measured(measu
     assert (found["seconds"]["value"] > 0).all()
 
 
+def ones(case: Case) -> partial[Tensor]:
+    return partial(torch.ones, case.batches, dtype=torch.uint8)
+
+
 def test_each_peak_is_that_of_a_process_of_its_own() -> None:
-    shape = Shape(BATCHES, BATCH, CLASSES)
-    cases = [Case("", "", shape, partial(partial, torch.ones, count, dtype=torch.uint8)) for count in (2**27, 2**20)]
-    large, small, *again = (row[-1] for row in schedules.peaks(cases, CPU, 2))
+    cases = [Case("", "", count, 1, 1) for count in (2**27, 2**20)]
+    large, small, *again = (row[-1] for row in schedules.peaks(cases, ones, CPU, 2))
     assert large == pytest.approx(128, abs=8)
     assert small < 16
     assert again[0] == pytest.approx(large, abs=8)

@@ -16,7 +16,7 @@ from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Samples
-from replication.datasets.prepared import DEVELOPMENT, Prepared
+from replication.datasets.prepared import DEVELOPMENT
 from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
 from replication.models.base import create
 from replication.models.items import NO_AUGMENTATION, recording_rows
@@ -25,23 +25,9 @@ from replication.runs.registry import MODELS, fitted_on
 from replication.runs.run import RunId
 from replication.runs.settings import Settings, merge, pass_on
 from support.repository import REAL
-from support.training import SETTINGS
+from support.training import SETTINGS, pictures, recordings
 
 CPU = torch.device("cpu")
-
-
-def data() -> Prepared:
-    """Three classes of images, told apart by the channel that is bright."""
-    rng = np.random.default_rng(0)
-    arrays: dict[str, Any] = {}
-    for split, n in (("train", 96), ("val", 30), ("test", 60)):
-        y = np.arange(n) % 3
-        x = rng.integers(0, 100, (n, 8, 8, 3))
-        x[np.arange(n), :, :, y] += 100
-        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
-    norm = {"mean": [80.0] * 3, "sd": [50.0] * 3}
-    info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": norm, "test": norm}}
-    return Prepared(info, arrays)
 
 
 def settings(model: str, **training: Any) -> dict[str, Any]:
@@ -64,34 +50,23 @@ TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordin
 
 @pytest.mark.parametrize("model", TRAINED)
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
-    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
+    run = Run(pictures(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
     _, evaluation, history = run_cell(run, checkpoint)
     metrics = evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
+    assert set(metrics["shares"]) == ({"population"} if MODELS[model].kernel else {""})
     assert accuracy.max() > 0.6
     decided = evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
     assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
     assert history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
-    per_item = operations_per_item(run, create(run.model).build(run))  # type: ignore[attr-defined]
+    per_item = operations_per_item(run, create(run.model).build(run))
     assert per_item is not None
     assert history["operations"].tolist() == pytest.approx([views * 64 * epoch * per_item for epoch in range(1, 13)])
     assert len(checkpoint.epoch_seconds) == 12
     assert all(seconds > 0 for seconds in checkpoint.epoch_seconds)
-
-
-def recordings() -> Prepared:
-    """Forty stays of twelve hours; in every other one the event of the last three shows in the first variable."""
-    rng = np.random.default_rng(0)
-    stay, hour = np.repeat(np.arange(40), 12), np.tile(np.arange(12), 40)
-    y = ((stay % 2 == 0) & (hour >= 9)).astype(np.int64)
-    x = rng.normal(size=(len(y), 2)).astype(np.float32)
-    x[:, 0] += 3 * y
-    rows = {"x": x, "y": y, "groups": stay, "patients": stay, "hours": hour.astype(np.float32), "folds": stay % 3 - 1}
-    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"], "label_hours_before": 3}
-    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})
 
 
 def settings_of_recordings(**own: Any) -> dict[str, Any]:
@@ -132,7 +107,7 @@ def test_development_patients_are_in_no_part_of_any_fold() -> None:
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
-    parts = [Run(data(), settings("clai-c"), RunId("study", "cell", seed), CPU).splits for seed in (0, 0, 1)]
+    parts = [Run(pictures(), settings("clai-c"), RunId("study", "cell", seed), CPU).splits for seed in (0, 0, 1)]
     assert [len(part.train) for part in parts] == [64] * 3
     assert [len(part.val) for part in parts] == [30] * 3
     first, again, other = (part.train.batch(torch.arange(64), None)[0] for part in parts)
@@ -178,8 +153,8 @@ def operations_by_hand(trunk: nn.Module, x: Tensor) -> int:
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
 def test_operations_are_those_of_a_count_by_hand(model: str) -> None:
-    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
-    built: Any = create(model)
+    run = Run(pictures(), settings(model), RunId("study", "cell", 0), CPU)
+    built = create(model)
     network, head = built.build(run).network, 4 * 3 if model == "cross-entropy" else 3 * 4 * 4
     x = run.splits.train.batch(torch.arange(5), None)[0]
     expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head

@@ -75,7 +75,7 @@ def test_two_classes_have_all_evidence(
         run, made = Run(data, settings, RunId("two", model, 0), torch.device("cpu")), create(model)
         made.fit(run, None)
         assert "steps in 2 epochs are few for a network. Raise training.epochs" in caplog.text
-        evaluation = evaluate(run, made)
+        evaluation, _ = evaluate(run, made)
         of_run, y = evaluation.predictions, np.asarray(data["y_test"])
         main = evaluation.metrics.query("rule in ['printed', ''] and shares in ['population', '']")
         found, label = main.set_index("metric")["value"], of_run.score > 0

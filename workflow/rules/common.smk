@@ -20,6 +20,10 @@ RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).ex
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
 TRAINED = fitted_on("samples")
+OWN = {
+    name: "recordings" if run_settings.has_recordings(config, name) else "samples"
+    for name in outputs.own_datasets(config)
+}
 
 
 wildcard_constraints:
@@ -29,8 +33,8 @@ wildcard_constraints:
     model="|".join(MODELS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    table="|".join(output for output in registry.OUTPUTS if outputs.kind_of(output) == "table"),
-    figure="|".join(output for output in registry.OUTPUTS if outputs.kind_of(output) == "figure"),
+    table="|".join(registry.TABLES),
+    figure="|".join(registry.FIGURES),
 
 
 def library(name, *places):
@@ -148,10 +152,9 @@ def behind(file):
     return lambda wildcards: [f"<results>/{path}" for path in outputs.files_behind(config, wildcards.dataset, file)]
 
 
-def own_names(recordings):
-    """Constraint: the user's own datasets of recordings, or of samples."""
-    names = [name for name in outputs.own_datasets(config) if run_settings.has_recordings(config, name) == recordings]
-    return "|".join(names) or "(?!)"
+def own_names(*kinds):
+    """Constraint: the user's own datasets of samples, of recordings, or of both."""
+    return "|".join(name for name, kind in OWN.items() if kind in kinds) or "(?!)"
 
 
 def own_files(kind):

@@ -6,39 +6,22 @@
 rule gather:
     input:
         files=lambda wildcards: [f"<results>/{file}" for file in outputs.files_behind(config, **wildcards)],
-        library=DATA,
+        library=library("gathering", *OF_DATA, "replication/experiments/predictions.py"),
     output:
         "<results>/{name}/evidence/{file}",
     log:
         "<logs>/{name}/gather/{file}.log",
     wildcard_constraints:
-        file="|".join([*outputs.GATHERED, *outputs.RECORDS]),
+        file="|".join([*outputs.GATHERED, *outputs.RECORDS, r"dataset\.json", r"(samples|predictions_.+)\.parquet"]),
     conda:
         "../../envs/environment.yaml"
     params:
         study=lambda wildcards: wildcards.name in config["studies"],
-    message:
-        "Gather {wildcards.file} of all runs of {wildcards.name}."
-    script:
-        "../scripts/gather.py"
-
-
-rule describe_data:
-    input:
-        prepared=lambda wildcards: prepared_of(wildcards.name),
-        library=DATA,
-    output:
-        "<results>/{name}/evidence/dataset.json",
-    log:
-        "<logs>/{name}/describe_data.log",
-    conda:
-        "../../envs/environment.yaml"
-    params:
         samples=lambda wildcards: run_settings.training_samples(config, wildcards.name),
     message:
-        "Describe the data of {wildcards.name}."
+        "Gather {wildcards.file} of {wildcards.name}."
     script:
-        "../scripts/describe_data.py"
+        "../scripts/gather.py"
 
 
 rule trace_signals:
@@ -62,38 +45,6 @@ rule trace_signals:
         "Trace the latent signals of {wildcards.dataset}: of one stay, and of all."
     script:
         "../scripts/trace_signals.py"
-
-
-rule gather_samples:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/samples.parquet",
-    log:
-        "<logs>/{dataset}/gather_samples.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Keep the labels of the test samples of {wildcards.dataset}."
-    script:
-        "../scripts/gather_samples.py"
-
-
-rule gather_predictions:
-    input:
-        predictions=lambda wildcards: files_of_models("predictions.parquet", [wildcards.model])(wildcards),
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/predictions_{model}.parquet",
-    log:
-        "<logs>/{dataset}/gather_predictions_{model}.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Gather the predictions of {wildcards.model} in {wildcards.dataset}."
-    script:
-        "../scripts/gather_predictions.py"
 
 
 rule compare_models:

@@ -3,46 +3,25 @@
 # fitted baselines; leaves what the rules of other datasets leave, <figures>/own/{dataset}/, and the first model packed.
 
 
-if outputs.own_datasets(config):
+if OWN:
 
-    ruleorder: train_own > train_model
-    ruleorder: train_own > evaluate
-    ruleorder: gather_own > gather
-    ruleorder: gather_own > describe_data
-    ruleorder: gather_own > project_embeddings
+    ruleorder: train_own > train_model > evaluate
+    ruleorder: gather_own > gather > project_embeddings
 
 
-rule train_own:
+use rule evaluate as train_own with:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         library=EVALUATION,
     output:
-        model="<results>/{dataset}/{model}/{run}/model.safetensors",
-        history="<results>/{dataset}/{model}/{run}/history.csv",
-        training="<results>/{dataset}/{model}/{run}/run.json",
-        metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
-        reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
-        predictions="<results>/{dataset}/{model}/{run}/predictions.parquet",
-        embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
-        similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
-        agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
-        latent="<results>/{dataset}/{model}/{run}/latent.csv",
-        areas="<results>/{dataset}/{model}/{run}/areas.csv",
-        process="<results>/{dataset}/{model}/{run}/latent.npz",
-        record="<results>/{dataset}/{model}/{run}/evaluation.json",
+        **dict(rules.train_model.output.items()),
+        **dict(rules.evaluate.output.items()),
     log:
         "<logs>/{dataset}/{model}/{run}/train_own.log",
     wildcard_constraints:
-        dataset=f"{own_names(False)}|{own_names(True)}",
+        dataset=own_names("samples", "recordings"),
         model="|".join(TRAINED),
-    conda:
-        "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
-        checkpoint=checkpoint_of,
         # What controls of claims ask, only where all evidence of the dataset is computed.
         parts=lambda wildcards: (
             outputs.control_parts(config, RunId.parse("/".join(wildcards)))
@@ -51,11 +30,9 @@ rule train_own:
         ),
     message:
         "Train and evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
-    script:
-        "../scripts/train_own.py"
 
 
-rule gather_own:
+use rule project_embeddings as gather_own with:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         metrics=behind("metrics.csv"),
@@ -69,28 +46,18 @@ rule gather_own:
         ),
         library=EVALUATION,
     output:
+        **dict(rules.project_embeddings.output.items()),
         description="<results>/{dataset}/evidence/dataset.json",
         metrics="<results>/{dataset}/evidence/metrics.csv",
         history="<results>/{dataset}/evidence/history.csv",
         reliability="<results>/{dataset}/evidence/reliability.csv",
         runs="<results>/{dataset}/evidence/runs.jsonl",
-        tsne="<results>/{dataset}/evidence/tsne.csv.gz",
-        stages="<results>/{dataset}/evidence/stages.csv.gz",
     log:
         "<logs>/{dataset}/gather_own.log",
     wildcard_constraints:
-        dataset=f"{own_names(False)}|{own_names(True)}",
-    conda:
-        "../../envs/environment.yaml"
-    params:
-        settings=lambda wildcards: run_settings.select(
-            run_settings.dataset_settings(config, wildcards.dataset),
-            ["threads", "embedding_size", "encoder", "kernel"],
-        ),
+        dataset=own_names("samples", "recordings"),
     message:
         "Gather the evidence of all runs on {wildcards.dataset}."
-    script:
-        "../scripts/gather_own.py"
 
 
 rule render_own:
@@ -103,7 +70,7 @@ rule render_own:
     log:
         "<logs>/render/own/{dataset}.log",
     wildcard_constraints:
-        dataset=own_names(False),
+        dataset=own_names("samples"),
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -122,17 +89,17 @@ use rule render_own as render_own_recordings with:
     log:
         "<logs>/render/own/{dataset}_recordings.log",
     wildcard_constraints:
-        dataset=own_names(True),
+        dataset=own_names("recordings"),
 
 
 rule own:
     input:
-        outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
+        [expand(own_files(kind), dataset=name) for name, kind in OWN.items()],
         [f"{RESULTS}/{name}/models/{model}/model.json" for name, model in outputs.packed_models(config).items()],
     localrule: True
     message:
         (
             "Compute the evidence of your own datasets, and render their tables and figures."
-            if outputs.own_datasets(config)
+            if OWN
             else "The settings have no dataset of your own: nothing to compute. Name their file with --configfile."
         )

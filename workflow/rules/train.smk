@@ -9,7 +9,7 @@ rule train_model:
     output:
         model="<results>/{dataset}/{model}/{run}/model.safetensors",
         history="<results>/{dataset}/{model}/{run}/history.csv",
-        record="<results>/{dataset}/{model}/{run}/run.json",
+        training="<results>/{dataset}/{model}/{run}/run.json",
     log:
         "<logs>/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
@@ -25,11 +25,11 @@ rule train_model:
     message:
         "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
-        "../scripts/train_model.py"
+        "../scripts/run_model.py"
 
 
 # What does not apply to a model is left empty: embeddings of others than CLaI's, controls of other runs, latent processes.
-rule evaluate:
+use rule train_model as evaluate with:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         model="<results>/{dataset}/{model}/{run}/model.safetensors",
@@ -44,23 +44,13 @@ rule evaluate:
         latent="<results>/{dataset}/{model}/{run}/latent.csv",
         areas="<results>/{dataset}/{model}/{run}/areas.csv",
         process="<results>/{dataset}/{model}/{run}/latent.npz",
-        record="<results>/{dataset}/{model}/{run}/evaluation.json",
+        evaluation="<results>/{dataset}/{model}/{run}/evaluation.json",
     log:
         "<logs>/{dataset}/{model}/{run}/evaluate.log",
-    wildcard_constraints:
-        model="|".join(TRAINED),
-    conda:
-        "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
         parts=lambda wildcards: outputs.control_parts(config, RunId.parse("/".join(wildcards))),
     message:
         "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
-    script:
-        "../scripts/evaluate.py"
 
 
 rule fit_baseline:

@@ -16,7 +16,7 @@ if inputs.embedded:
     run = on_embeddings(run, load_embedded(inputs.embedded))
 recorder, model = run.recorder(), create(run.model)
 model.fit(run, None)
-evaluate(run, model).save(output.metrics, output.reliability, output.predictions)
+evaluate(run, model)[0].save(output.metrics, output.reliability, output.predictions)
 mean, sd = model.latent(run, run.splits.test) if MODELS[run.model].latent else ((), ())
 np.savez(output.process, mean=mean, sd=sd)
 recorder.write(output.record, **model.choices, command=f"snakemake {output.metrics}")

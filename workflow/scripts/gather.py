@@ -1,8 +1,18 @@
-"""Join the tables or records of single runs into a file of evidence."""
+"""Join the tables, predictions or records of single runs into a file of evidence, or describe their data and test samples."""
 
 from pathlib import Path
 
-from replication.runs.run import start_job, write_gathered
+from replication.runs.run import SAMPLES, start_job, write_gathered
 
 start_job(snakemake.log[0])
-write_gathered(Path(snakemake.output[0]), snakemake.input.files, snakemake.params.study)
+path, given, params = Path(snakemake.output[0]), snakemake.input.files, snakemake.params
+if path.suffix != ".parquet":
+    write_gathered(path, given, params.study, params.samples)
+else:  # whose imports take longer than what the other files need
+    from replication.datasets import prepared
+    from replication.experiments.predictions import gather_predictions, samples_of, save_samples
+
+    if path.name == SAMPLES:
+        save_samples(path, samples_of(prepared.load(Path(given[0]).parent)))
+    else:
+        gather_predictions(path, map(Path, given))

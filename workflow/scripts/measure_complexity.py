@@ -4,7 +4,7 @@ import json
 import logging
 from pathlib import Path
 
-from replication.experiments.schedules import measure
+from replication.experiments.schedules import MINIATURE, Sizes, measure
 from replication.models.run import choose_device, choose_precision
 from replication.runs.registry import BENCHMARK_TITLE
 from replication.runs.run import Recorder, RunId, start_job, use_threads, write_records
@@ -17,7 +17,8 @@ device = choose_device(settings["device"])
 settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
 settings["encoder"]["pool"] = True  # Pictures are halved, for a sixth of the time.
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, {"files": []}, device.type)
-measure(settings, device).to_csv(output.measured, index=False, float_format="%.6g")
+sizes = MINIATURE if settings["miniature"] else Sizes()
+measure(settings, device, sizes).to_csv(output.measured, index=False, float_format="%.6g")
 write_records(Path(output.records), [recorder.finish(command=f"snakemake {output.measured}")])
 title = BENCHMARK_TITLE + (" (miniature synthetic)" if settings["miniature"] else "")
 about = {"title": title, "miniature": settings["miniature"], "source": "random", "files": [], "licence": "generated"}

@@ -6,7 +6,7 @@ Training imports nothing from here, so a new figure of merit refits nothing.
 import copy
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,16 +18,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
-from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
+from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.experiments.latent import areas_around_onset, as_seen, seen_statistics
+from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
 from replication.models.base import Model, Network, create
-from replication.models.clai import CLaI
+from replication.models.clai import CLaI, voted
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.items import recording_rows
 from replication.models.run import Run
@@ -77,7 +77,7 @@ def measure(
     Returns the evaluation; the embedded splits of CLaI; mean and standard deviation of a latent process at the test hours, (N,)
     each; and by name what the controls of claims ask of the run. A part that does not apply to the model is empty.
     """
-    model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
+    model = create(run.model).load(run, path)
     process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
     controls = {
         "similarity": pd.DataFrame(columns=["class_a", "class_b", "similarity"]),
@@ -85,15 +85,11 @@ def measure(
         "latent": pd.DataFrame(columns=["quantity", "value"]),
         "areas": pd.DataFrame(columns=["since_onset", "area"]),
     }
-    embedded: dict[str, Embedded] = {}
+    evaluation, embedded = evaluate(run, model)
     if isinstance(model, CLaI):
-        embedded = embed_splits(run, model.network)
-        evaluation = evaluate_clai(run, model.kernel, embedded)
         controls["similarity"] = class_similarity(run, model.kernel, embedded["test"])
         if "rules" in parts:
             controls["agreement"] = measure_agreement(run, model.kernel, embedded)
-    else:
-        evaluation = evaluate(run, model)
     if "classes" in parts or "signals" in parts:
         space = model.spaces()[0]
         move(space.module, run.device)
@@ -101,9 +97,7 @@ def measure(
         if "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
         if "signals" in parts:
-            z, recording, hours, y = as_seen(run, kernel, test)
-            controls["latent"] = seen_statistics(z, recording, y)
-            controls["areas"] = areas_around_onset(z, recording, hours, y)
+            controls["latent"], controls["areas"] = signals_as_seen(run, kernel, test)
     return evaluation, embedded, process, controls
 
 
@@ -113,13 +107,17 @@ def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
     return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
 
 
-def evaluate(run: Run, model: Model) -> Evaluation:
-    """Evaluate a fitted model on the test samples of a run: CLaI by each decision rule, others by their scores."""
+def evaluate(run: Run, model: Model) -> tuple[Evaluation, dict[str, Embedded]]:
+    """Evaluate a fitted model on the test samples of a run: CLaI by each decision rule, others by their scores.
+
+    The second is what CLaI embeds, by split; empty for other models.
+    """
     if isinstance(model, CLaI):
-        return evaluate_clai(run, model.kernel, embed_splits(run, model.network))
+        embedded = embed_splits(run, model.network)
+        return evaluate_clai(run, model.kernel, embedded), embedded
     parts = (run.splits.test, run.splits.val)
     test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in parts)
-    return evaluate_scores(run, test, val)
+    return evaluate_scores(run, test, val), {}
 
 
 def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> Evaluation:
@@ -135,16 +133,10 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
         if shares == "equal":
             means = [part._replace(share=torch.full_like(part.share, 0.5)) for part in means]
         for rule in RULES:
-            test, val = (votes(run, found, rule, part) for found, part in zip(means, samples, strict=True))
+            test, val = (Scored(voted(found, rule), part.y.numpy()) for found, part in zip(means, samples, strict=True))
             evaluations[rule, shares] = evaluate_scores(run, test, val, voted=True)
     rows = [found.metrics.assign(rule=rule, shares=shares) for (rule, shares), found in evaluations.items()]
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
-
-
-def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored:
-    """Return f of samples by a decision rule, (N,) or (N, C); of `parzen` for many classes the log-posteriors."""
-    f = log_posteriors(means) if rule == "parzen" and run.conditions > 1 else decide(means, rule)
-    return Scored((f.T if run.conditions > 1 else f[0]).double().numpy(), samples.y.numpy())
 
 
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
@@ -233,7 +225,7 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
-    return model, evaluate(run, model), history
+    return model, evaluate(run, model)[0], history
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

@@ -80,7 +80,7 @@ def write_projections(job: Any) -> None:
     frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
     for path in map(Path, job.input.embedded):
         run = Run.for_job(job, str(path))
-        model: Any = create(run.model).load(run, path.with_name("model.safetensors"))  # type: ignore[attr-defined]  # a network
+        model = create(run.model).load(run, path.with_name("model.safetensors"))
         test = load_embedded(path)["test"]
         frames = {"tsne": tsne(run, model.kernel, test), "stages": stages(run, model.kernel, test)}
     for name, digits in (("tsne", 3), ("stages", 4)):
@@ -212,16 +212,15 @@ def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
 
 
 @torch.no_grad()
-def as_seen(
-    run: Run, kernel: Kernel, test: Embedded
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the signals of a run's test samples, of one condition, as the kernel sees them; their recordings, hours and labels.
+def signals_as_seen(run: Run, kernel: Kernel, test: Embedded) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return `seen_statistics` and `areas_around_onset` of a run's test samples, of one condition, as the kernel sees them.
 
     The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
     """
     rows = recording_rows(run.data, run.settings, run.id)[2]
     recording, hours, y = (np.asarray(run.data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
-    return kernel.coordinates(test.z[0]).double().numpy(), recording, hours, y
+    z = kernel.coordinates(test.z[0]).double().numpy()
+    return seen_statistics(z, recording, y), areas_around_onset(z, recording, hours, y)
 
 
 def seen_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> pd.DataFrame:

@@ -35,18 +35,11 @@ class Inputs(nn.Module):
         return x.flatten(1).unsqueeze(0)
 
 
-def created(name: str) -> Network:
-    """Return a model with weights, not trained yet."""
-    model = create(name)
-    assert isinstance(model, Network)
-    return model
-
-
 def open_space(run: Run, name: str) -> Space:
     """Return the space of the inputs of a run's samples, or of an untrained network, on the run's device."""
     if name == INPUTS:
         return Space(Inputs(), Cosine())
-    space = created(UNTRAINED_MODEL).build(run).spaces()[0]
+    space = create(UNTRAINED_MODEL).build(run).spaces()[0]
     move(space.module, run.device)
     settle(run, space.module)
     return space
@@ -70,7 +63,7 @@ def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.Dat
     Columns of the former: epoch, kernel, alignment, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers
     settled on the training items.
     """
-    model = created(run.model).build(run)
+    model: Network = create(run.model).build(run)
     move(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
@@ -78,18 +71,12 @@ def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.Dat
     first = measure_alignments(run, untrained, positions)
     validate = model.validation(run)
     history = model.learn(run, lambda: validate() | measure_alignments(run, model, positions), checkpoint)
-    frames = [
-        pd.DataFrame(
-            {"epoch": epoch, "kernel": kernel, **{name: row[_column(name, kernel)] for name in ALIGNMENTS}}, [0]
-        )
+    rows = [
+        {"epoch": epoch, "kernel": kernel, **{name: row[f"{name}, {kernel}"] for name in ALIGNMENTS}}
         for epoch, row in [(0, first), *((int(row["epoch"]), row) for row in history)]
         for kernel in dict.fromkeys(space.kernel.name for space in model.spaces())
     ]
-    return pd.concat(frames, ignore_index=True), pd.DataFrame(history)
-
-
-def _column(name: str, kernel: str) -> str:
-    return f"{name}, {kernel}"
+    return pd.DataFrame(rows), pd.DataFrame(history)
 
 
 def measure_alignments(run: Run, model: Network, positions: Tensor) -> Epoch:
@@ -103,5 +90,5 @@ def measure_alignments(run: Run, model: Network, positions: Tensor) -> Epoch:
             similarity = copy.deepcopy(space.kernel).cpu()(z, z)
             scores = alignment_scores(similarity.expand(len(signs), -1, -1), target)
         for name, score in zip(ALIGNMENTS, scores, strict=True):
-            figures[_column(name, space.kernel.name)] = float(score.mean())
+            figures[f"{name}, {space.kernel.name}"] = float(score.mean())
     return figures

@@ -21,9 +21,9 @@ from clailearn.votes import References
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
-from replication.experiments.evaluation import Scored, evaluate_scores, votes
+from replication.experiments.evaluation import Scored, evaluate_scores
 from replication.models.base import Network
-from replication.models.clai import CLaI
+from replication.models.clai import CLaI, voted
 from replication.models.embedding import Embedded, means_of_views
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
 from replication.models.network_classifiers import CrossEntropy
@@ -65,7 +65,9 @@ def pack(
         kept = References(train.z[:, items].half().float(), train.y[items], items, population)
         samples = (embedded["test"], embedded["val"])
         means = [means_of_views(model.kernel, part, kept.z, kept.y, kept.population) for part in samples]
-        test, val = (votes(run, found, "printed", part) for found, part in zip(means, samples, strict=True))
+        test, val = (
+            Scored(voted(found, "printed"), part.y.numpy()) for found, part in zip(means, samples, strict=True)
+        )
         kept = _named_by_rows(run, kept)
     else:
         test, val = (Scored(model.scores(run, part), part.labels.numpy()) for part in (run.splits.test, run.splits.val))
@@ -134,19 +136,6 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     float32; predictions near a border may then differ. Returns the columns of `metrics.csv`. Raises InputError for a damaged
     model, or other data than those that it was trained on.
     """
-    published, run = reopen(folder, prepared)
-    move(published.network, run.device)
-    model: Network
-    if isinstance(published.network, Classifier):
-        model = CrossEntropy(run.model).around(published.network)
-    else:
-        assert published.kernel is not None
-        model = CLaI(run.model).around(published.network, published.kernel)
-    return gather({str(run.id): evaluation.evaluate(run, model).metrics}, COLUMNS["metrics.csv"])
-
-
-def reopen(folder: str | Path, prepared: str | Path) -> tuple[Model, Run]:
-    """Return a published model and its run on prepared data, with the settings of its evaluation; see `evaluate`."""
     published = load(folder)
     record = published.record["record"]
     settings = record["evaluation"]["settings"]
@@ -162,7 +151,14 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[Model, Run]:
             f"{folder}: found prepared data of {found}, expected of {record['data']}, on which the model was trained. Set "
             f"the path of {run.data.info['dataset']} to these files, or leave the model out."
         )
-    return published, run
+    move(published.network, run.device)
+    model: Network
+    if isinstance(published.network, Classifier):
+        model = CrossEntropy(run.model).around(published.network)
+    else:
+        assert published.kernel is not None
+        model = CLaI(run.model).around(published.network, published.kernel)
+    return gather({str(run.id): evaluation.evaluate(run, model)[0].metrics}, COLUMNS["metrics.csv"])
 
 
 def keeps_weights(folder: str | Path) -> bool:

@@ -103,11 +103,7 @@ def measure_predictions(
     probability, calibrated = given.probability, given.calibrated
     if given.score.ndim == 2:
         return sample_metrics(y, probability, calibrated)
-    metrics = binary_metrics(
-        y, given.score, probability, calibrated, threshold=np.nan if threshold is None else threshold
-    )
-    if threshold is None:
-        del metrics["f1_validation"]
+    metrics = binary_metrics(y, given.score, probability, calibrated, threshold)
     if not recordings:
         metrics = sample_metrics(y, probability, calibrated) | metrics
     if utility is not None and given.alarm is not None:

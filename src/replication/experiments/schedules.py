@@ -9,7 +9,7 @@ that does nothing else, on one thread.
 import importlib
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -25,34 +25,28 @@ from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples, precision_context
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
-from replication.runs.run import COLUMNS, peak_gpu_memory, peak_memory, use_threads
+from replication.runs.run import COLUMNS, peak_memory, use_threads
 
 Row = tuple[str, str, int, int, int, int, str, float]
-SCHEDULES = ("printed", "sequential", "joint")
-"""Algorithm 3; its gradient at less cost; all classes in one pass."""
+"""A row of `benchmark.csv`."""
 CHANNELS = 3
 
 
-class Shape(NamedTuple):
-    """The sizes of an epoch: M batches of B samples, C classes."""
-
-    batches: int
-    batch_size: int
-    classes: int
-
-
 class Case(NamedTuple):
-    """A computation to measure. `prepare` builds what it starts from, and returns it."""
+    """An epoch to measure, of M batches of B samples and C classes.
+
+    variant: `printed` (Algorithm 3), `sequential` (its gradient at less cost) or `joint` (all classes in one pass).
+    """
 
     comparison: str
     variant: str
-    shape: Shape
-    prepare: Callable[[], Callable[[], Any]]
+    batches: int
+    classes: int
+    batch_size: int
 
-    def row(self, repetition: int, quantity: str, value: float) -> Row:
-        """Return a row of `benchmark.csv`."""
-        batches, batch_size, classes = self.shape
-        return self.comparison, self.variant, batches, classes, batch_size, repetition, quantity, value
+
+Prepare = Callable[[Case], Callable[[], Any]]
+"""Builds what a case starts from, and returns its computation."""
 
 
 class Sizes(NamedTuple):
@@ -60,121 +54,106 @@ class Sizes(NamedTuple):
 
     repetitions: int = 5
     least_seconds: float = 0.2
-    joint: Shape = Shape(6, 32, 10)
-    growing: Shape = Shape(4, 16, 5)
+    joint: Case = Case("joint", "joint", 6, 10, 32)
+    growing: Case = Case("batches", "printed", 4, 5, 16)
     batches: Sequence[int] = (2, 4, 8)
     classes: Sequence[int] = (2, 5, 10, 20)
 
 
-MINIATURE = Sizes(
-    repetitions=2, least_seconds=0.01, joint=Shape(3, 8, 4), growing=Shape(2, 8, 2), batches=(2, 4), classes=(2, 4)
-)
+MINIATURE = Sizes(2, 0.01, Case("joint", "joint", 3, 4, 8), Case("batches", "printed", 2, 2, 8), (2, 4), (2, 4))
 
 
-def measure(settings: Mapping[str, Any], device: torch.device) -> pd.DataFrame:
-    """Return the rows of all comparisons; sizes are small where the settings are those of the miniature."""
-    measurement = Measurement(settings, device, MINIATURE if settings["miniature"] else Sizes())
+def measure(settings: Mapping[str, Any], device: torch.device, sizes: Sizes) -> pd.DataFrame:
+    """Measure an epoch of Algorithm 3 as batches and classes grow, and time classes in turn beside all at once.
+
+    settings: those of a dataset's training.
+    """
+    prepare = partial(prepare_epoch, settings, device)
+    growth = [sizes.growing._replace(batches=number) for number in sizes.batches]
+    growth += [sizes.growing._replace(comparison="classes", classes=number) for number in sizes.classes]
+    schedules = [sizes.joint._replace(variant=variant) for variant in ("sequential", "joint")]
     # Memory comes first: before this process has computed anything.
-    return pd.DataFrame([*measurement.growth(), *measurement.schedules()], columns=COLUMNS["benchmark.csv"])
+    rows = peaks(growth, prepare, device, sizes.repetitions)
+    rows += [row for cases in (growth, schedules) for row in times(cases, prepare, sizes)]
+    return pd.DataFrame(rows, columns=COLUMNS["benchmark.csv"])
 
 
-def peak(case: Case, cuda: bool) -> float:
-    """Return the peak memory (MiB) of this process that a case adds to what was prepared."""
-    read = peak_gpu_memory if cuda else peak_memory
+def peak(case: Case, prepare: Prepare, cuda: bool) -> float:
+    """Return the peak memory (MiB) of this process, or of its GPU, that a case adds to what was prepared."""
+
+    def read() -> float:
+        return float(torch.cuda.max_memory_allocated() / 2**20) if cuda else peak_memory()
+
     if cuda:
         torch.cuda.reset_peak_memory_stats()
-    run = case.prepare()
+    run = prepare(case)
     before = read()
     run()
     return read() - before
 
 
-def peaks(cases: Sequence[Case], device: torch.device, repetitions: int) -> list[Row]:
+def peaks(cases: Sequence[Case], prepare: Prepare, device: torch.device, repetitions: int) -> list[Row]:
     """Return the peak memory of each case, in each repetition.
 
     On the CPU each has a process: a fork of this one, which has computed nothing yet.
     """
-    again = [(case, repetition) for repetition in range(repetitions) for case in cases]
+    again = list(cases) * repetitions
     importlib.import_module("torch._dynamo")  # The first step of an optimiser would, as memory of the training.
-    measured = partial(peak, cuda=device.type == "cuda")
+    measured = partial(peak, prepare=prepare, cuda=device.type == "cuda")
     if device.type == "cuda":
-        values = [measured(case) for case, _ in again]
+        values = list(map(measured, again))
     else:  # The threads of this process do not survive a fork, so there is one.
         with multiprocessing.get_context("fork").Pool(1, use_threads, [1], maxtasksperchild=1) as pool:
-            values = pool.map(measured, [case for case, _ in again], chunksize=1)
-    return [
-        case.row(repetition, "peak_memory_mb", value) for (case, repetition), value in zip(again, values, strict=True)
-    ]
+            values = pool.map(measured, again, chunksize=1)
+    pairs = enumerate(zip(again, values, strict=True))
+    return [(*case, number // len(cases), "peak_memory_mb", value) for number, (case, value) in pairs]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """All comparisons, with the settings of a dataset's training."""
+def times(cases: Sequence[Case], prepare: Prepare, sizes: Sizes) -> list[Row]:
+    """Return the median seconds of each case in each repetition."""
+    rows = []
+    for repetition in range(sizes.repetitions):
+        first = repetition % len(cases)
+        for case in [*cases[first:], *cases[:first]]:
+            timer = Timer("run()", globals={"run": prepare(case)}, num_threads=torch.get_num_threads())
+            seconds = timer.blocked_autorange(min_run_time=sizes.least_seconds).median
+            rows.append((*case, repetition, "seconds", seconds))
+    return rows
 
-    settings: Mapping[str, Any]
-    device: torch.device
-    sizes: Sizes
 
-    def schedules(self) -> list[Row]:
-        """Time an epoch of classes in turn beside all at once."""
-        return self._time([self._epoch("joint", variant, self.sizes.joint) for variant in SCHEDULES[1:]])
+def prepare_epoch(settings: Mapping[str, Any], device: torch.device, case: Case) -> Callable[[], None]:
+    """Return an epoch of CLaI-M by a schedule, always from the same start."""
+    x, labels = random_images(case, device)
+    encoder, kernel = build_clai(settings, "clai-m", CHANNELS, case.classes, 0)
+    move(encoder, device)
+    gaussian = cast(MahalanobisGaussian, kernel.to(device))
+    learning = replace(
+        training_settings(settings, case.classes, 0), epochs=1, batch_size=case.batch_size, optimiser="sgd", momentum=0.0,
+        learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",
+        schedule="joint" if case.variant == "joint" else "sequential", references="all",
+    )  # fmt: skip
+    theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
 
-    def growth(self) -> list[Row]:
-        """Measure time and memory of an epoch of Algorithm 3 against the numbers of batches and of classes."""
-        sizes = self.sizes
-        shapes = [("batches", sizes.growing._replace(batches=number)) for number in sizes.batches]
-        shapes += [("classes", sizes.growing._replace(classes=number)) for number in sizes.classes]
-        cases = [self._epoch(comparison, SCHEDULES[0], shape) for comparison, shape in shapes]
-        return [*peaks(cases, self.device, self.sizes.repetitions), *self._time(cases)]
+    def phi(batch: Tensor, k: int) -> Tensor:
+        with precision_context(device, learning.precision):
+            return encoder(batch, k)[0]
 
-    def _epoch(self, comparison: str, variant: str, shape: Shape) -> Case:
-        return Case(comparison, variant, shape, partial(self._prepare_epoch, shape, variant))
-
-    def _time(self, cases: Sequence[Case]) -> list[Row]:
-        """Return the median seconds of each case in each repetition."""
-        rows = []
-        for repetition in range(self.sizes.repetitions):
-            first = repetition % len(cases)
-            for case in [*cases[first:], *cases[:first]]:
-                timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
-                seconds = timer.blocked_autorange(min_run_time=self.sizes.least_seconds).median
-                rows.append(case.row(repetition, "seconds", seconds))
-        return rows
-
-    def _prepare_epoch(self, shape: Shape, variant: str) -> Callable[[], None]:
-        """Return an epoch of CLaI-M by a schedule, always from the same start."""
-        settings, device = self.settings, self.device
-        x, labels = random_images(shape, device)
-        encoder, kernel = build_clai(settings, "clai-m", CHANNELS, shape.classes, 0)
-        move(encoder, device)
-        gaussian = cast(MahalanobisGaussian, kernel.to(device))
-        learning = replace(
-            training_settings(settings, shape.classes, 0), epochs=1, batch_size=shape.batch_size, optimiser="sgd", momentum=0.0,
-            learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",
-            schedule="joint" if variant == "joint" else "sequential", references="all",
+    def epoch() -> None:
+        if case.variant != "printed":
+            data = Samples(x, labels.cpu())
+            collaborative_learning(encoder, kernel, data, case.classes, learning, dict, None)
+            return
+        generator = torch.Generator().manual_seed(learning.seed)
+        printed.learn_multiclass(
+            phi, theta, lambda: printed.mahalanobis(gaussian.matrix), printed.target_product, x, labels, case.classes,
+            case.batch_size, 1, learning.learning_rate, lambda n: torch.randperm(n, generator=generator),
         )  # fmt: skip
-        theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
 
-        def phi(batch: Tensor, k: int) -> Tensor:
-            with precision_context(device, learning.precision):
-                return encoder(batch, k)[0]
-
-        def epoch() -> None:
-            if variant != "printed":
-                data = Samples(x, labels.cpu())
-                collaborative_learning(encoder, kernel, data, shape.classes, learning, dict, None)
-                return
-            generator = torch.Generator().manual_seed(learning.seed)
-            printed.learn_multiclass(
-                phi, theta, lambda: printed.mahalanobis(gaussian.matrix), printed.target_product, x, labels, shape.classes,
-                shape.batch_size, 1, learning.learning_rate, lambda n: torch.randperm(n, generator=generator),
-            )  # fmt: skip
-
-        return epoch
+    return epoch
 
 
-def random_images(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
+def random_images(case: Case, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return images (N, 3, 32, 32), channels-last in memory, and labels (N,), the classes in turn."""
-    count = shape.batches * shape.batch_size
+    count = case.batches * case.batch_size
     x = torch.randn(count, CHANNELS, 32, 32, generator=torch.Generator().manual_seed(0))
-    return x.to(device, memory_format=torch.channels_last), (torch.arange(count) % shape.classes).to(device)
+    return x.to(device, memory_format=torch.channels_last), (torch.arange(count) % case.classes).to(device)

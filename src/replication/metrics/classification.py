@@ -132,13 +132,14 @@ def risk_coverage_area(y: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def binary_metrics(
-    y: ArrayLike, score: ArrayLike, probability: ArrayLike, calibrated: ArrayLike, threshold: float
+    y: ArrayLike, score: ArrayLike, probability: ArrayLike, calibrated: ArrayLike, threshold: float | None
 ) -> dict[str, float]:
     """Return the metrics of table 3, of labels y in {0, 1} and scores, (N,) each; a score above 0 is positive.
 
     Brier score, log loss and both calibration errors are of the probabilities (N,) as they are and, with names that end in
-    _calibrated, after calibration; the parts of the Brier score are of the former, aurc of the latter. f1_validation is by
-    `threshold`, which `choose_threshold` chose on validation data. Raises InputError for probabilities outside [0, 1].
+    _calibrated, after calibration; the parts of the Brier score are of the former, aurc of the latter. f1_validation is by a
+    `threshold` that `choose_threshold` chose on validation data, if there is one. Raises InputError for probabilities outside
+    [0, 1].
     """
     from sklearn.metrics import average_precision_score
 
@@ -157,7 +158,7 @@ def binary_metrics(
         "auroc": roc_auc(y, score),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
         "f1": _f1_above(y, score, 0.0),
-        "f1_validation": _f1_above(y, score, threshold),
+        **({} if threshold is None else {"f1_validation": _f1_above(y, score, threshold)}),
         **calibration,
         **brier_parts(probability, y),
         "aurc": risk_coverage_area(y, class_probabilities(calibrated)),

@@ -55,10 +55,9 @@ class Model(ABC):
         """Return log-odds (N,) of two classes, or scores (N, C) whose softmax is the probability; CLaI's are f as printed."""
 
 
-def create(key: str) -> Model:
-    """Return a model, not fitted yet, of the class that its entry in the registry names, or of the class `fit`."""
-    model: Model = resolve_name(MODELS[key].fit)(key)
-    return model
+def create(key: str) -> Any:
+    """Return a model (`Model`), not fitted yet, of the class that its entry in the registry names."""
+    return resolve_name(MODELS[key].fit)(key)
 
 
 class RowClassifier(Model):
@@ -138,9 +137,17 @@ class Network(Model):
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that measures the model after each epoch, on drawn validation samples."""
-        items = run.splits.val
-        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
-        return lambda: validation_figures(self.scores_at(run, items, positions), labels_of(items, positions))
+        return lambda: validation_figures(*self.validation_scores(run))
+
+    def validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
+        """Return the scores of the drawn validation samples while the model trains, and their labels."""
+        items, number = run.splits.val, run.settings["inference"]["validation_samples"]
+        positions = draw_items(items, number, run.id.seed)
+        return self.scores_in_training(run, items, positions), labels_of(items, positions)
+
+    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of the items at these positions, of a model that is not fitted yet."""
+        return self.scores_at(run, items, positions)
 
     def scores(self, run: Run, items: Items) -> Floats:
         move(self.module, run.device)

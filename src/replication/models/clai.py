@@ -11,12 +11,12 @@ from torch.nn.utils.parametrizations import orthogonal
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder, build_encoder, move
-from clailearn.inference import decide
+from clailearn.inference import ParzenMeans, Rule, decide, log_posteriors
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Epoch, Items
-from replication.models.base import Floats, Network, Space, draw_references, validation_figures
-from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
+from replication.models.base import Floats, Network, Space, draw_references
+from replication.models.embedding import Embedded, embed, further_views, similarity_means
 from replication.models.run import Run
 from replication.runs.registry import MODELS
 
@@ -81,6 +81,12 @@ def _gaussian_floor(share: float, size: int) -> float:
     return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
 
 
+def voted(means: ParzenMeans, rule: Rule) -> Floats:
+    """Return f of samples by a decision rule, (N,) or (N, C); of `parzen` for many classes the log-posteriors."""
+    f = log_posteriors(means) if rule == "parzen" and len(means.share) > 1 else decide(means, rule)
+    return (f.T if len(f) > 1 else f[0]).double().numpy()
+
+
 FLOORS: dict[str, Callable[[float, int], float]] = {"cosine": _cosine_floor, "gaussian": _gaussian_floor}
 """The floor of the loss with the target `zero` by kernel, a function of class share and embedding size; figure 3 draws it."""
 
@@ -104,21 +110,18 @@ class CLaI(Network):
         given = (self.network, self.kernel, run.splits.train, run.conditions, run.training)
         if run.training.schedule == "joint" or run.conditions == 1:
             return collaborative_learning(*given, validate, checkpoint)
-        turns = Turns(lambda: self._validation_scores(run))
+        turns = Turns(lambda: self.validation_scores(run))
         return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that votes on validation samples by the rule `printed`, with training items as references."""
-        constants = self.floor(run)
-        return lambda: constants | validation_figures(*self._validation_scores(run))
+        """Return the function that votes on validation samples, beside the floor of the loss."""
+        constants, measure = self.floor(run), super().validation(run)
+        return lambda: constants | measure()
 
-    def _validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
-        """Return f of validation samples by the votes of training items, and their labels."""
-        splits = run.splits
-        positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
-        reference = embed(run, self.network, splits.train, draw_references(run))
-        validation = embed(run, self.network, splits.val, positions, further_views(run))
-        return self.vote(run, validation, reference), validation.y
+    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return f of items by the rule `printed`, with some training items as references."""
+        references = embed(run, self.network, run.splits.train, draw_references(run))
+        return self.vote(run, embed(run, self.network, items, positions, further_views(run)), references)
 
     def floor(self, run: Run) -> Epoch:
         """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
@@ -130,8 +133,7 @@ class CLaI(Network):
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
-        f = decide(similarity_means(run, self.kernel, samples, references), "printed")
-        return (f.T if run.conditions > 1 else f[0]).double().numpy()
+        return voted(similarity_means(run, self.kernel, samples, references), "printed")
 
     def scores(self, run: Run, items: Items) -> Floats:
         move(self.network, run.device)

@@ -8,7 +8,7 @@ One process sees the inputs of single hours. The other sees embeddings that are 
 al. 2016).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -24,16 +24,8 @@ from torch import Tensor, nn
 from clailearn.checkpoints import seeded_generators
 from clailearn.encoders import Encoder, build_encoder, move
 from clailearn.learning import class_draw
-from clailearn.trainer import Epoch, Items, Steps
-from replication.models.base import (
-    Floats,
-    Labels,
-    Network,
-    RowClassifier,
-    Rows,
-    draw_shift,
-    validation_figures,
-)
+from clailearn.trainer import Items, Steps
+from replication.models.base import Floats, Labels, Network, RowClassifier, Rows, draw_shift
 from replication.models.row_classifiers import class_sample
 from replication.models.run import Run
 
@@ -178,14 +170,10 @@ class DeepKernelGP(Network):
         with numerical_failures():
             return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
 
-    def validation(self, run: Run) -> Callable[[], Epoch]:
+    def validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
         items = run.splits.val
-
-        def validate() -> Epoch:
-            with numerical_failures():
-                return validation_figures(self._posterior(items)[0].double().numpy(), items.labels)
-
-        return validate
+        with numerical_failures():
+            return self._posterior(items)[0].double().numpy(), items.labels
 
     def scores(self, run: Run, items: Items) -> Floats:
         """Return log-odds at the prevalence of the training samples, (N,)."""

@@ -145,12 +145,7 @@ class Signals(Items):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(
-        self,
-        x: NDArray[np.float32],
-        y: NDArray[np.int64],
-        mean: list[float],
-        sd: list[float],
-        device: torch.device,
+        self, x: NDArray[np.float32], y: NDArray[np.int64], mean: list[float], sd: list[float], device: torch.device
     ) -> None:
         self.x, self.labels = x, torch.tensor(y)  # x may be memory-mapped: a batch reads its rows
         self.device = device

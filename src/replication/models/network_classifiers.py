@@ -11,8 +11,8 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
 from clailearn.trainer import Epoch, Items
-from replication.models.base import Floats, Network, Space, both_spaces, draw_references, draw_shift, validation_figures
-from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
+from replication.models.base import Floats, Network, Space, both_spaces, draw_references, draw_shift
+from replication.models.embedding import ImageView, further_views, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
 
@@ -84,12 +84,9 @@ class SupervisedContrastive(Network):
         kind = run.data.info["kind"]
         return 2 if kind == "images" or (kind == "recordings" and run.settings["encoder"]["dropout"] > 0) else 1
 
-    def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that fits a read-out on some training items after each epoch, and measures it."""
-        references, items = draw_references(run), run.splits.val
-        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
-        labels = labels_of(items, positions)
-        return lambda: validation_figures(self._fit_read_out(run, references)(items, positions), labels)
+    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of the items by a read-out that some training items fit."""
+        return self._fit_read_out(run, draw_references(run))(items, positions)
 
     def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
         """Return the scores of the items by a read-out that all training items fit once."""

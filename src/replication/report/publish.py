@@ -20,22 +20,28 @@ from clailearn.model import load
 from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
-from replication.runs.outputs import evidence_files, prediction_files, published_models, result_file
-from replication.runs.registry import BENCHMARK, THEORY, read_json
+from replication.runs.outputs import (
+    RECORDS,
+    evidence_files,
+    files_behind,
+    prediction_files,
+    published_models,
+    result_file,
+)
+from replication.runs.registry import BENCHMARK, THEORY
 from replication.runs.run import (
     DESCRIPTION,
     EVALUATIONS,
     RUNS,
     SAMPLES,
     RunId,
-    describe,
-    gather_files,
     predictions_of,
     read_records,
     records_of,
+    write_gathered,
     write_records,
 )
-from replication.runs.settings import data_of, runs_of_study, training_samples
+from replication.runs.settings import runs_of_study, training_samples
 
 LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
 """Largest sizes of tracked files in bytes: predictions of a model (3 MB for a million hours), and weights with references."""
@@ -95,11 +101,10 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
             f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0] / result}"
         )
     folder.mkdir(parents=True)
-    for file in (result, "history.csv"):
-        gather_files([run / file for run in finished], file, study=True).to_csv(folder / file, index=False)
-    write_records(folder / RUNS, [read_json(run / "run.json") for run in finished])
-    prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION
-    (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)), encoding="utf-8")
+    behind = {file: [run / RECORDS.get(file, file) for run in finished] for file in (result, "history.csv", RUNS)}
+    behind[DESCRIPTION] = [source / path for path in files_behind(settings, name, DESCRIPTION)]
+    for file, paths in behind.items():
+        write_gathered(folder / file, paths, study=True, samples=training_samples(settings, name))
 
 
 def _existing(file: Path) -> Path:

@@ -9,20 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from replication.runs import registry
-from replication.runs.registry import (
-    BENCHMARK,
-    CLAI,
-    CLAIMS,
-    MODELS,
-    OUTPUTS,
-    OWN,
-    PREFIX,
-    THEORY,
-    fitted_on,
-)
+from replication.runs.registry import BENCHMARK, CLAI, CLAIMS, MODELS, OUTPUTS, OWN, PREFIX, THEORY, fitted_on
 from replication.runs.run import DESCRIPTION, EVALUATIONS, RUNS, SAMPLES, RunId, predictions_of
 from replication.runs.settings import (
     cells,
+    data_of,
     dataset_settings,
     has_recordings,
     raw_dataset,
@@ -35,6 +26,7 @@ GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "s
 """Files of evidence that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
+_PREDICTIONS = [*map(predictions_of, MODELS)]
 _SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
 _RECORDINGS_FILES = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
 _FORMS = {
@@ -88,8 +80,10 @@ def control_parts(settings: Mapping[str, Any], run: RunId) -> list[str]:
 
 
 def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]:
-    """Return the files of single runs, below the results, behind a file of evidence; none if a dataset has no such file."""
-    single = RECORDS.get(file, file)
+    """Return the files of runs, or of data, below the results, behind a file of evidence; none if a dataset has no such file."""
+    if file in (DESCRIPTION, SAMPLES):
+        return [f"{data_of(settings, name)}/prepared/{DESCRIPTION}"]
+    single = "predictions.parquet" if file in _PREDICTIONS else RECORDS.get(file, file)
     if name in settings["studies"]:
         return [f"{run}/{single}" for run in runs_of_study(settings, name)]
     every, trained = (runs_of_models(settings, name, models) for models in (MODELS, fitted_on("samples")))
@@ -102,6 +96,7 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
         EVALUATIONS: trained,
         "similarity.csv": [*(runs_of_models(settings, name, CLAI) if compared else []), *compared],
         "agreement.csv": runs_of_embedding(settings, name, "clai-m"),
+        **{predictions_of(model): runs_of_models(settings, name, [model]) for model in MODELS},
     }
     return [f"{run}/{single}" for run in behind.get(file, [])]
 
@@ -208,12 +203,6 @@ def kind_of(output: str) -> str:
 def own_datasets(settings: Mapping[str, Any]) -> list[str]:
     """Return the datasets that are the user's own."""
     return [name for name in settings["datasets"] if name not in registry.REPOSITORY_DATASETS]
-
-
-def own_outputs(settings: Mapping[str, Any]) -> list[str]:
-    """Return the outputs of the datasets that are the user's own."""
-    kinds = {name: "recordings" if has_recordings(settings, name) else "samples" for name in own_datasets(settings)}
-    return [output for name, kind in kinds.items() for output in outputs_of_own(name, kind)]
 
 
 def outputs_of_own(name: str, kind: str) -> list[str]:

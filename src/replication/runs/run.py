@@ -81,11 +81,7 @@ COLUMNS: dict[str, list[str]] = {
 }  # fmt: skip
 
 STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "operations", "seconds"]
-"""Columns of the history of a study.
-
-Where classes take turns, `turn_change` is what the later ones do to the ROC-AUC of a class (`replication.models.clai.Turns`).
-The others add up the floating-point operations and the wall time (s) of the steps.
-"""
+"""Columns of the history of a study; docs/architecture.md explains them."""
 
 
 @dataclass(frozen=True, order=True)
@@ -350,13 +346,6 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
-def peak_gpu_memory() -> float:
-    """Return the most memory that this process has allocated on its GPU so far, in MiB."""
-    import torch
-
-    return float(torch.cuda.max_memory_allocated() / 2**20)
-
-
 # Evidence
 
 
@@ -373,28 +362,23 @@ def gather(tables: Mapping[str, "pd.DataFrame"], columns: Sequence[str]) -> "pd.
     return pd.concat(frames, ignore_index=True).reindex(columns=list(columns))
 
 
-def gather_files(paths: Iterable[str | Path], file: str, study: bool) -> "pd.DataFrame":
-    """Read the tables of runs, and join them with the columns of a file of evidence."""
-    import pandas as pd
+def write_gathered(path: Path, files: Sequence[str | Path], study: bool, samples: int | None) -> None:
+    """Write a file of evidence: the records or the tables of runs, or the description of their data, one of `files`.
 
-    columns = STUDY_HISTORY if study and file == "history.csv" else COLUMNS[file]
-    return gather({str(path): pd.read_csv(path) for path in paths}, columns)
-
-
-def write_gathered(path: Path, files: Sequence[str], study: bool) -> None:
-    """Write a file of evidence: the records, or the tables, of runs."""
+    samples: on which a study trains, if not on all.
+    """
     if path.name in (RUNS, EVALUATIONS):
-        write_records(path, [json.loads(Path(file).read_text(encoding="utf-8")) for file in files])
+        write_records(path, map(read_json, files))
+    elif path.name == DESCRIPTION:
+        description = read_json(files[0])
+        if samples is not None:
+            description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
+        path.write_text(json.dumps(description, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     else:
-        gather_files(files, path.name, study).to_csv(path, index=False)
+        import pandas as pd
 
-
-def describe(prepared: Path, samples: int | None) -> str:
-    """Return the description of the data of a dataset or study as JSON; a study may train on so many `samples` alone."""
-    description = read_json(prepared)
-    if samples is not None:
-        description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
-    return json.dumps(description, indent=1, sort_keys=True) + "\n"
+        columns = STUDY_HISTORY if study and path.name == "history.csv" else COLUMNS[path.name]
+        gather({str(file): pd.read_csv(file) for file in files}, columns).to_csv(path, index=False)
 
 
 def predictions_of(model: str) -> str:

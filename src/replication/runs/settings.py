@@ -42,7 +42,8 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, min
     settings win over them, so that a path to real data does not reach it.
     """
     own = merge(own or {})
-    defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
+    models = {"variants": {name: {"model": name} for name in MODELS}}
+    defaults = [{"miniature": False} | models, *(read_yaml(repository / file) for file in DEFAULTS)]
     settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
     complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
