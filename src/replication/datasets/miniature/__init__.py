@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
+from replication.datasets.band_powers import write_table
 from replication.datasets.files import checksum_of
 from replication.datasets.images import ARCHIVE, BATCHES, META, TEST, TRAIN
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.sleep_edf import write_table
 from replication.datasets.sources import COLUMNS
 
 TABLE = "sources.csv"
