@@ -25,7 +25,7 @@ from clailearn.pictures import read_picture
 from replication.datasets import images, prepared
 from replication.datasets.miniature import make
 from replication.datasets.prepared import load
-from replication.datasets.sources import COLUMNS, Raw, obtain, prepare
+from replication.datasets.sources import Raw, Row, obtain, prepare
 from support.loopback import entry
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
@@ -48,7 +48,7 @@ def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
         f"cifar10,official,{name},,md5:{hashlib.md5(content).hexdigest()},not stated,open\n"
         for name, content in files.items()
     ]
-    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
+    table.write_text(f"{','.join(Row._fields)}\n{''.join(rows)}")
     return files, table
 
 
@@ -374,15 +374,15 @@ def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
 @pytest.mark.parametrize(("flag", "size"), [("pneumoniamnist", 28), ("bloodmnist", 28), ("bloodmnist", 64)])
 def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path: Path, flag: str, size: int) -> None:
     settings = entry("medmnist", medmnist_flag=flag, medmnist_size=size, title="Flat")
-    name, info = images.file_name(settings), INFO[flag]
-    (row,) = images.MEDMNIST.choose(images.catalogued(settings), settings)
-    suffix = "" if size == 28 else f"_{size}"
+    info, suffix = INFO[flag], "" if size == 28 else f"_{size}"
+    row = images.catalogued(settings)
+    name = f"{flag}{suffix}.npz"
     assert (row.file, row.checksum) == (name, "md5:" + info[f"MD5{suffix}"])
     assert (row.url, row.licence) == (info[f"url{suffix}"], "CC-BY-4.0")
     path = write_npz(tmp_path / name, flag, size)
     table = tmp_path / "sources.csv"
     digest = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
-    table.write_text(f"{','.join(COLUMNS)}\nflat,1,{name},,{digest},CC-BY-4.0,open\n")
+    table.write_text(f"{','.join(Row._fields)}\nflat,1,{name},,{digest},CC-BY-4.0,open\n")
     prepare(obtain("flat", settings, table, tmp_path, False), tmp_path / "p", settings, 0)
     data = load(tmp_path / "p")
     assert data.info["classes"] == list(info["label"].values())

@@ -6,7 +6,6 @@ where they differ.
 """
 
 import logging
-from collections.abc import Sequence
 
 from duckdb import DuckDBPyConnection
 
@@ -173,7 +172,7 @@ def score_sofa(database: DuckDBPyConnection) -> None:
             WHEN total < 15 THEN 1 ELSE 0 END FROM coma
         UNION ALL
         SELECT stay_id, hour, 'circulation', 1 FROM chart
-            WHERE item IN ({", ".join(map(str, VITALS["MAP"]))}) AND value > 0 AND value < 70
+            WHERE item IN ({texts(VITALS["MAP"])}) AND value > 0 AND value < 70
         UNION ALL
         SELECT stay_id, unnest(generate_series(greatest(first_hour, -24), last_hour)), 'circulation',
             CASE WHEN item = {DOPAMINE} AND rate > 15 THEN 4 WHEN item = {DOPAMINE} AND rate > 5 THEN 3
@@ -271,21 +270,18 @@ def _urine_a_day(database: DuckDBPyConnection) -> None:
 
 def coverage(database: DuckDBPyConnection) -> dict[str, int]:
     """Count the stays that have each ingredient of labels and variables at least once."""
-    chart: dict[str, Sequence[int]] = {f"vital sign {name}": items for name, items in VITALS.items()}
-    chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
+    coma = {"coma scale, eyes": EYE, "coma scale, speech": VERBAL, "coma scale, movement": MOTOR}
     labs = {"PaO2": PAO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}
-    sources = {
-        name: f"(SELECT stay_id FROM chart WHERE item IN ({', '.join(map(str, items))}))"
-        for name, items in chart.items()
-    }
-    sources |= {name: f"(SELECT stay_id FROM labs WHERE item = {item})" for name, item in labs.items()}
+    sources = {f"vital sign {name}": f"chart WHERE item IN ({texts(items)})" for name, items in VITALS.items()}
+    sources |= {name: f"chart WHERE item = {item}" for name, item in coma.items()}
+    sources |= {name: f"labs WHERE item = {item}" for name, item in labs.items()}
+    both = "(SELECT stay_id, item FROM labs UNION ALL SELECT stay_id, item FROM chart)"
     sources |= {
-        "FiO2": f"(SELECT stay_id FROM labs WHERE item = {FIO2} UNION ALL "
-        f"SELECT stay_id FROM chart WHERE item = {CHARTED_FIO2})",
+        "FiO2": f"{both} WHERE item IN ({FIO2}, {CHARTED_FIO2})",
         "mechanical ventilation": "ventilation",
         "vasopressors": "pressors",
         "urine": "urine",
-        "cultures": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM cultures))",
-        "antibiotics": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM antibiotics))",
+        "cultures": "stays SEMI JOIN cultures USING (subject_id)",
+        "antibiotics": "stays SEMI JOIN antibiotics USING (subject_id)",
     }
     return {name: count(database, f"SELECT count(DISTINCT stay_id) FROM {rows}") for name, rows in sources.items()}

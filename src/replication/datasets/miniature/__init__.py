@@ -25,7 +25,7 @@ from replication.datasets.band_powers import write_table
 from replication.datasets.files import checksum_of
 from replication.datasets.images import ARCHIVE, BATCHES, META, TEST, TRAIN
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.sources import COLUMNS
+from replication.datasets.sources import Row
 
 TABLE = "sources.csv"
 VERSION = "miniature"
@@ -179,7 +179,7 @@ def make(dataset: str, folder: Path, seed: int) -> Path:
     table = folder / TABLE
     with table.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(Row._fields)
         for path in files:
             name = path.relative_to(folder).as_posix()
             writer.writerow([dataset, VERSION, name, "", checksum_of(path), "generated", "generated"])
