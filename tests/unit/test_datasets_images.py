@@ -393,7 +393,7 @@ def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path:
 
 @pytest.mark.parametrize("flag", ["organmnist3d", "chestmnist", "pathminst"])
 def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
-    with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected one of pathmnist"):
+    with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected a 2-D set of one label: pathmnist"):
         images.catalogue({"medmnist_flag": flag})
 
 

@@ -66,8 +66,10 @@ def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
         monkeypatch.setattr("replication.datasets.recordings.draw_patients", lambda patients, *_: drawn[patients] < 0)
     raw = Raw("mimic-iv", "mimic_iv", "3.1", tmp_path, (), "", "", False)
     with pytest.raises(InputError, match=rf"datasets\.mimic-iv\.{message}") as refused:
-        write(raw, tmp_path / "prepared", settings, 0, rows, [], "", {"flow": flow})
-    assert "The step that left out most (88): after leaving out stays under 12 hours." in str(refused.value)
+        write(raw, tmp_path / "prepared", settings, 0, rows, flow=flow)
+    assert "The cohort: 140 stays: ICU stays in the tables; 52 stays: after leaving out stays under" in str(
+        refused.value
+    )
     assert not (tmp_path / "prepared").exists()
 
 

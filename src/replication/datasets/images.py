@@ -1,13 +1,10 @@
 """Sources of images: folders or archives of pictures, the official CIFAR-10, and the sets of MedMNIST.
 
-Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, with its endings, or in
-`<class>/<file>`. Classes are the folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers (2 before 10),
-which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title of a copy of CIFAR-10
-names the format, because a lossy copy changes pixels.
+Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, or in `<class>/<file>`; docs/data.md
+says what else is read. The title of a copy of CIFAR-10 names the format, because a lossy copy changes pixels.
 
-CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST is
-read by the package `medmnist` in any of its sizes, with the official splits. The settings `medmnist_flag` and `medmnist_size`
-choose it; name, address, checksum, class names and counts come from the catalogue of MedMNIST (`medmnist.INFO`).
+CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST has
+its name, address, checksum, class names and counts from the package's catalogue (`medmnist.INFO`).
 """
 
 import hashlib
@@ -92,10 +89,8 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         pictures = {"train": {}, "test": {}} | pictures
     for name, classes in pictures.items():
         if not classes:
-            raise InputError(
-                f"{path}: found no picture under {name}/<class>/ but {', '.join(_own_below(folder)[:5]) or 'nothing'}; expected "
-                f"{EXPECTED} files in <class>/<file>, or <split>/<class>/<file> with train, test and, if any, val."
-            )
+            found = f"no picture under {name}/<class>/ but {', '.join(_own_below(folder)[:5]) or 'nothing'}"
+            raise InputError(f"{path}: found {found}; expected {FOLDER.expects}, files {EXPECTED}")
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
         if only := sorted(pictures.get("train", classes).keys() ^ classes.keys()):
@@ -248,8 +243,7 @@ CIFAR10 = Source(
     # The other rows state the checksums of its members.
     choose=lambda rows, settings: [row for row in rows if row.file == ARCHIVE],
     unpack=unpack_cifar10,
-    official_only=True,  # because unpickling runs what a pickle says
-    algorithm="md5",  # as torchvision has it
+    official="md5",  # as torchvision has it; unpickling runs what a pickle says
 )
 
 
@@ -265,9 +259,7 @@ def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
     flag = settings["medmnist_flag"]
     usable = {name: info for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]}
     if flag not in usable:
-        raise InputError(
-            f"medmnist_flag: found '{flag}', expected one of {', '.join(usable)} (2-D, one label an image)"
-        )
+        raise InputError(f"medmnist_flag: found '{flag}', expected a 2-D set of one label: {', '.join(usable)}")
     return dict(usable[flag])
 
 
@@ -305,10 +297,9 @@ def prepare_medmnist(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed:
                 x, y = archive[f"{split}_images"], archive[f"{split}_labels"]
             shape = (size, size, 3)[: 2 if channels == 1 else 3]
             if x.dtype != np.uint8 or x.shape[1:] != shape:
-                raise InputError(
-                    f"{path}: {split}_images is {x.dtype} {x.shape}, expected uint8 (N, {', '.join(map(str, shape))}) as {name} "
-                    "has. Replace the file or correct `medmnist_size`."
-                )
+                expected = f"uint8 (N, {', '.join(map(str, shape))}) as in {name}"
+                remedy = "Replace the file or correct `medmnist_size`."
+                raise InputError(f"{path}: {split}_images is {x.dtype} {x.shape}, expected {expected}. {remedy}")
             column = Column(path, f"{split}_labels")
             labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
             writer.array(f"x_{split}", x.reshape(-1, size, size, channels))

@@ -67,10 +67,8 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
     numbers.refuse_infinite(x.ravel(), x.ravel())
     x = narrowed(x, axis=1)
     if x.ndim == 3 and x.dtype != np.float32:
-        raise InputError(
-            f"{path}: found signals in x that float32 would round by a thousandth of their standard deviation or more. "
-            "Subtract the mean of each channel."
-        )
+        found = "found signals in x that float32 would round by a thousandth of their standard deviation or more"
+        raise InputError(f"{path}: {found}. Subtract the mean of each channel.")
     return x, y, groups
 
 

@@ -1,19 +1,13 @@
 """Recordings: what encoders and other classifiers see of each hour, the common part of the sepsis sources, and Challenge 2019.
 
-PhysioNet/CinC Challenge 2019 has hourly ICU records as pipe-separated files, one for each patient, in zips or folders. It
-labels the hours from six before the onset of sepsis to the end of the record with 1. The hour is ICULOS, the hours since
-admission to the ICU, which does not always begin at 1.
-
-The sources share valid ranges, folds by patient and the arrays of the prepared form. `hourly_inputs` summarises an hour and the
-earlier hours of the same recording. Its values are in standard deviations of the training data; a variable without a measurement
-so far has the training mean.
+PhysioNet/CinC Challenge 2019 has hourly ICU records as pipe-separated files, one for each patient, in zips or folders. The hour
+is ICULOS, the hours since admission to the ICU, which does not always begin at 1.
 """
 
 import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,12 +74,8 @@ def positive_recordings(rows: Rows) -> Mask:
 def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
     """Return in words how the cohort came about, step by step, and the settings that decide it."""
     steps = "; ".join(f"{step['n']} {step['unit']}: {step['step']}" for step in flow)
-    text = f"The cohort: {steps}."
-    losses = [(before["n"] - after["n"], after["step"]) for before, after in pairwise(flow)]
-    if losses and max(losses)[0] > 0:
-        text += f" The step that left out most ({max(losses)[0]}): {max(losses)[1]}."
     decided = ", ".join(f"{name} {settings[name]}" for name in ADMITTING if name in settings)
-    return f"{text} Its settings: {decided}."
+    return f"The cohort: {steps}. Its settings: {decided}."
 
 
 def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indices, str]:
@@ -102,11 +92,10 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
     if share is not None:
         development = draw_patients(rows.patients, rows.y, ~development, share, seed)
-    ids, first = np.unique(rows.recordings[~development], return_index=True)
-    patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
-    drawn = patient_folds(patients, positive, settings["folds"], seed)
-    folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
-    folds = np.where(development, DEVELOPMENT, folds)
+    others, folds = rows.take(~development), np.full(len(rows.y), DEVELOPMENT)
+    _, first, recording = np.unique(others.recordings, return_index=True, return_inverse=True)
+    positive = positive_recordings(others)[first]
+    folds[~development] = patient_folds(others.patients[first], positive, settings["folds"], seed)[recording]
     for fold in np.unique(folds[~development]):
         parts = {f"folds: the rows of fold {fold}": folds == fold}
         parts[f"folds: the rows beside fold {fold}, for training"] = ~development & (folds != fold)
@@ -119,26 +108,16 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     return folds, rule
 
 
-def write(
-    raw: Raw,
-    out_dir: Path,
-    settings: Mapping[str, Any],
-    seed: int,
-    rows: Rows,
-    exclusions: Sequence[Mapping[str, Any]],
-    label_rule: str,
-    extra: Mapping[str, Any],
-) -> None:
-    """Write the prepared form.
+def write(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int, rows: Rows, **entries: Any) -> None:
+    """Write the prepared form, with these entries of `dataset.json`, `label_rule` and `flow` among them.
 
-    extra: further entries of `dataset.json`, `flow` among them. Raises InputError, with the flow and the settings behind it, when
-    a part has no hour of a class.
+    Raises InputError, with the flow and the settings behind it, when a part has no hour of a class.
     """
     variables = list(settings["variables"])
     try:
         folds, split_rule = draw_folds(rows, settings, seed)
     except InputError as error:
-        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None
+        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(entries['flow'], settings)}") from None
     with writing(out_dir) as writer:
         writer.array("x_all", rows.x)
         writer.array("observed_all", ~np.isnan(rows.x))
@@ -154,11 +133,9 @@ def write(
             variables=variables,
             units=[UNITS.get(name, "as in the records") for name in variables],
             sampling_rate=1 / 3600,
-            label_rule=label_rule,
             cohort=settings["cohort"],
             split_rule=split_rule,
-            exclusions=list(exclusions),
-            **extra,
+            **entries,
         )
 
 
@@ -186,10 +163,9 @@ def patient_folds(patients: Indices, positive: Mask, folds: int, seed: int) -> I
 
     found = [len(np.unique(patients[positive == value])) for value in (True, False)]
     if 0 < min(found) < folds or max(found) < folds:
-        raise InputError(
-            f"folds: found {found[0]} patients with a positive hour and {found[1]} without one, expected at least {folds} of "
-            "each, or none of one kind: one for each fold. Lower `folds` or admit more recordings."
-        )
+        counts = f"found {found[0]} patients with a positive hour and {found[1]} without one"
+        expected = f"expected at least {folds} of each, or none of one kind"
+        raise InputError(f"folds: {counts}, {expected}. Lower `folds` or admit more recordings.")
     alone = len(np.unique(patients)) == len(patients)
     splitter = (StratifiedKFold if alone else StratifiedGroupKFold)(folds, shuffle=True, random_state=seed)
     fold = np.full(len(patients), -1, dtype=np.int64)
@@ -207,10 +183,10 @@ def hourly_names(variables: Sequence[str]) -> list[str]:
 
 
 def hourly_inputs(x: Floats, recording: Indices, hours: Floats, mean: Sequence[float], sd: Sequence[float]) -> Floats:
-    """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
+    """Return the inputs (rows, F) of each hour, which summarise it and the earlier ones of its recording, as `hourly_names` says.
 
     x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time. recording,
-    hours: (rows,). mean, sd: (variables,), from training rows.
+    hours: (rows,). mean, sd: (variables,), from training rows; a variable without a measurement so far has this mean.
     """
     starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]
@@ -326,9 +302,12 @@ def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], 
         exclusions.append({"reason": "recordings without a positive hour", "count": total - left})
         flow.append({"step": "with a positive hour", "n": left, "unit": "recordings"})
     exclusions += outside_to_missing(rows.x, settings["variables"])
-    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record"
-    extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
-    write(raw, out_dir, settings, seed, rows, exclusions, f"{rule}, as the source gives it", extra)
+    hours = LABEL_HOURS_BEFORE
+    rule = (
+        f"1 from {hours} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source gives it"
+    )
+    extra = {"label_rule": rule, "label_hours_before": hours, "exclusions": exclusions, "flow": flow}
+    write(raw, out_dir, settings, seed, rows, **extra)
 
 
 CHALLENGE2019 = Source(

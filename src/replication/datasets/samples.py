@@ -45,10 +45,8 @@ class Column:
         if not samples.size:
             return
         value = found if isinstance(found, str) else f"'{np.asarray(found)[samples[0]]}'"
-        where = self.locate(int(samples[0])) + (f", and in {len(samples) - 1} more" if len(samples) > 1 else "")
-        raise InputError(
-            f"{self.path}: found {value} in {self.name} {where}, expected {expected}. Correct or remove it."
-        )
+        at = self.locate(int(samples[0])) + (f", and in {len(samples) - 1} more" if len(samples) > 1 else "")
+        raise InputError(f"{self.path}: found {value} in {self.name} {at}, expected {expected}. Correct or remove it.")
 
     def refuse_infinite(self, values: npt.NDArray[Any], found: Any, remedy: str = "") -> None:
         """Raise InputError for the first of the values (N,) that is no finite number which float32 can hold."""
@@ -154,9 +152,8 @@ def stratified_validation(
     counts = np.bincount(y, minlength=len(classes))
     if not parts or any(len(np.unique(y[part])) < len(classes) for part in parts):
         found = f"found {counts.min()} of {len(y)} samples in class '{classes[int(counts.argmin())]}'"
-        raise InputError(
-            f"{key}: {found}, expected enough for a share of {share:g} with some on either side. Change it, or provide more."
-        )
+        expected = f"expected enough for a share of {share:g} with some on either side"
+        raise InputError(f"{key}: {found}, {expected}. Change it, or provide more.")
     return np.sort(parts[0]), np.sort(parts[1])
 
 

@@ -113,8 +113,7 @@ class Source:
     choose: returns the rows of the table of sources that the settings need.
     catalogued: returns rows that the source itself knows, beside those of the table.
     unpack: returns the files that it reads, all in one folder, where needed taken out of an archive into a folder.
-    official_only: whether what `path` names, too, must have the checksums of the table.
-    algorithm: of the checksums in the manifest.
+    official: the algorithm of the table's checksums, if what `path` names, too, must have them.
     """
 
     files: Sequence[str]
@@ -124,8 +123,7 @@ class Source:
     choose: Callable[[Sequence[Row], Mapping[str, Any]], Sequence[Row]] = lambda rows, settings: rows
     catalogued: Callable[[Mapping[str, Any]], Sequence[Row]] = lambda settings: ()
     unpack: Callable[[Sequence[Path], Path], list[Path]] | None = None
-    official_only: bool = False
-    algorithm: str = "sha256"
+    official: str | None = None
 
     def own_files(self, path: Path, key: str) -> list[Path]:
         """Return the files that it reads at the user's `path`; raise InputError, naming the key, where there are none."""
@@ -225,7 +223,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         paths = source.unpack(given, folder)
         path = paths[0].parent
     try:
-        official = official or _published(dataset, paths, rows, source.official_only)
+        official = official or _published(dataset, paths, rows, source.official is not None)
     except InputError:
         for unpacked in set(paths) - set(given):
             unpacked.unlink()
@@ -236,7 +234,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         source=settings["source"],
         version=official.version if official else "as provided",
         path=path,
-        files=describe_files(paths, path.parent if path.is_file() else path, source.algorithm),
+        files=describe_files(paths, path.parent if path.is_file() else path, source.official or "sha256"),
         licence=described.licence if described else "not stated",
         access=described.access if described else "as provided",
         miniature=miniature,
@@ -282,9 +280,9 @@ def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row], require
         checksums = [checksum_of(path, algorithm) for algorithm in algorithms]
         row = next((by_checksum[checksum] for checksum in checksums if checksum in by_checksum), None)
         if required and (row is None or Path(row.file).name != path.name):
-            found = f"{path} has checksum {', '.join(checksums)}, not the official one of its name"
+            state = f"{path} has checksum {', '.join(checksums)}, not the official one of its name"
             remedy = "Replace the file by the official one, or name another source in the entry."
-            raise InputError(f"datasets.{dataset}.path: {found}. {remedy}")
+            raise InputError(f"datasets.{dataset}.path: {state}. {remedy}")
         if row is None:
             if by_checksum:
                 logger.info("%s: %s has none of the published checksums: recorded as provided", dataset, path)

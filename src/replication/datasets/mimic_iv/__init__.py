@@ -295,8 +295,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         rows = hourly_rows(database, settings)
     hours, words = settings["label_hours_before"], RULES[settings["onset"]].words
     rule = f"1 from {hours} hours before the onset of sepsis ({words}, time: earliest) to the end of the stay"
-    extra = {"flow": flow_of(exclusions), "coverage": covered, "lacking": lacking, "label_hours_before": hours}
-    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+    extra = {"label_rule": rule, "label_hours_before": hours, "coverage": covered, "lacking": lacking}
+    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow_of(exclusions))
 
 
 SOURCE = Source(
