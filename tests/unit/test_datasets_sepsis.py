@@ -103,12 +103,9 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
         (record("80|36|1|0|9", header="HR|Temp|ICULOS|SepsisLabel|HR"), ".*not one column each of HR among HR"),
     ],
 )
-def test_a_malformed_record_is_named(bad: bytes, message: str) -> None:
+def test_a_malformed_record_or_one_of_another_name_is_named(bad: bytes, message: str) -> None:
     with pytest.raises(InputError, match=rf"p000003\.psv: {message}"):
         parse("a.zip: p000003.psv", bad, ["HR", "Temp"])
-
-
-def test_a_record_of_another_name_is_refused() -> None:
     with pytest.raises(InputError, match="found another name than pNNNNNN"):
         parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
 

@@ -14,7 +14,6 @@ import torch
 
 from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.samples import Column
 from replication.datasets.sources import obtain, prepare
 from replication.models.items import splits_of
 from replication.runs.run import RunId
@@ -27,10 +26,9 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def wards(patients: int = 10) -> pd.DataFrame:
-    """Six rows a patient, two of each outcome; the first feature tells the place of a row."""
-    rng = np.random.default_rng(0)
-    n = 6 * patients
+def wards() -> pd.DataFrame:
+    """Six rows of each of ten patients, two of each outcome; the first feature tells the place of a row."""
+    rng, n = np.random.default_rng(0), 60
     return pd.DataFrame(
         {
             "patient": [f"p{i // 6:02d}" for i in range(n)],
@@ -113,8 +111,6 @@ def test_the_entry_chooses_columns_and_the_order_of_classes(csv: Path, tmp_path:
     assert data["x_train"].shape[1] == 1
     assert data.info["classes"] == ["well", "ill", "worse"]
     assert data["y_train"][:3].tolist() == [0, 1, 2]
-    classes, y = Column(csv, "grade").class_indices(np.array(["10", "2", "1", "2"]), None, None)
-    assert (classes, y.tolist()) == (["1", "2", "10"], [2, 1, 0, 1]), "numbers have the order of numbers"
 
 
 def set_cell(row: int, column: str, value: object) -> str:
@@ -155,9 +151,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (set_cell(7, "patient", "p\0001"), {}, "column 'patient': found the text 'p.x001', expected one that can be printed"),
         (wards().assign(obs=np.arange(1, 61)).to_csv(index=False), {}, "found 'obs', an index or identifier"),
         (wards().rename(columns={"pulse": "sample_id"}).to_csv(index=False), {}, "found 'sample_id', an index"),
-        (TEXT.replace("p01", "P01", 1), {}, "column 'patient': found P01 and p01, expected one way to write it"),
         (TEXT.encode("utf-16-le").decode(), {}, "found characters of two bytes, as in UTF-16, expected UTF-8"),
-        (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
 def test_an_unusable_table_is_refused_by_place(

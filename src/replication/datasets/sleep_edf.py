@@ -217,7 +217,7 @@ def paired(table: Path) -> dict[Path, tuple[Key, str]]:
     Subjects and nights that are no numbers are numbered in order.
     """
     with reading_text(table, "a table of recordings as CSV in UTF-8"):
-        rows = pd.read_csv(table, dtype=str, encoding="utf-8-sig", index_col=False).fillna("").map(str.strip)
+        rows = pd.read_csv(table, dtype=str, encoding="utf-8-sig", index_col=False, na_filter=False).map(str.strip)
         rows.columns = rows.columns.str.strip()
     if lacking := [name for name in RECORDINGS[:3] if rows.empty or "" in [*rows.get(name, [""])]]:
         raise InputError(

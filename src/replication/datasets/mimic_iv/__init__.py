@@ -207,7 +207,7 @@ def find_onsets(database: DuckDBPyConnection, rule: str) -> None:
             SELECT s.stay_id, s.hours, u.suspicion, min(f.hour) AS sofa
             FROM stays s
             JOIN (
-                SELECT t.stay_id, CAST(floor(epoch(p.time - t.intime) / 3600) AS INTEGER) AS suspicion
+                SELECT t.stay_id, hour_of(p.time, t.intime) AS suspicion
                 FROM suspicions p JOIN stays t USING (subject_id)
             ) u USING (stay_id)
             JOIN ({failing}) f ON f.stay_id = s.stay_id

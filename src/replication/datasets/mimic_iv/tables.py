@@ -75,7 +75,8 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
     database.execute("""
         CREATE MACRO number(entry) AS CASE WHEN entry IS NULL THEN NULL
-            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END
+            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END;
+        CREATE MACRO hour_of(time, start) AS CAST(floor(epoch(CAST(time AS TIMESTAMP) - start) / 3600) AS INTEGER)
     """)
     for table, file in locate(folder).items():
         columns = header(file)
