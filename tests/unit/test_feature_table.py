@@ -66,6 +66,8 @@ def test_rows_keep_features_label_and_group_and_no_group_crosses_a_split(csv: Pa
         assert data.info["splits"][split]["groups"] == len(seen[-1])
     assert sum(map(len, seen)) == len(set.union(*seen)) == 10
     assert list(map(len, seen)) == [5, 2, 3]
+    assert data.info["normalisation"].keys() == {"train"}
+    np.testing.assert_allclose(data.info["normalisation"]["train"]["sd"], data["x_train"].std(0), rtol=1e-4)
 
 
 def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path) -> None:
@@ -92,17 +94,6 @@ def test_a_small_table_that_unpacks_to_much_is_refused(
     monkeypatch.setattr("clailearn.limits.LARGEST_UNPACKED", 1000)
     with pytest.raises(InputError, match=rf"{name}: cannot be read \(ValueError: unpacks to .* expected at most"):
         prepared(tmp_path / name, tmp_path / "out")
-
-
-def test_training_rows_alone_standardise_features(csv: Path, tmp_path: Path) -> None:
-    data = prepared(csv, tmp_path / "out")
-    settings = {"training": {"samples": None}, "normalise_test_separately": True}
-    splits = splits_of(data, settings, RunId("wards", "clai-m", 0), torch.device("cpu"))
-    x = data["x_train"].astype(np.float64)
-    for split, items in splits._asdict().items():
-        expected = (data[f"x_{split}"] - x.mean(0)) / x.std(0)
-        np.testing.assert_allclose(items.batch(torch.arange(len(items)), None)[0], expected, atol=1e-5)
-    assert set(data.info["normalisation"]) == {"train"}
 
 
 def test_the_entry_chooses_columns_and_the_order_of_classes(csv: Path, tmp_path: Path) -> None:

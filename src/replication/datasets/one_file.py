@@ -30,9 +30,7 @@ from replication.datasets.sources import Raw, Source
 logger = logging.getLogger(__name__)
 
 Array = NDArray[Any]
-ARRAYS_EXPECTED = (
-    "one .npz with the arrays x, y and, where samples belong together, groups (y.astype(str) makes texts of objects)"
-)
+ARRAYS_EXPECTED = "one .npz with the arrays x, y and, if any, groups (y.astype(str) makes texts of objects)"
 KINDS = {4: "images", 3: "signals", 2: "features"}
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 ALL_OTHERS = "all others"
@@ -265,6 +263,4 @@ def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: in
         )
 
 
-FEATURE_TABLE = Source(
-    ("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns that the dataset's entry names", prepare_table
-)
+FEATURE_TABLE = Source(("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns in the entry", prepare_table)

@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
-CHANNEL_AXIS = {"images": -1, "signals": 1, "features": -1, "recordings": -1}
 DESCRIPTION = "dataset.json"
 SPLITS = ("train", "val", "test")
 DEVELOPMENT = -1
@@ -88,7 +87,7 @@ def normalisation(x: Array, kind: str, channels: Sequence[str], rows: Array | No
 
     what: the name of x for messages. Raises InputError naming the channel that is never measured or never varies.
     """
-    mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
+    mean, sd = statistics(x, 1 if kind == "signals" else -1, rows)
     for channel, value in zip(channels, sd, strict=True):
         if not value > 0:
             found = f"'{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all rows used"

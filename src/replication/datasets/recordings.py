@@ -302,12 +302,9 @@ def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], 
         exclusions.append({"reason": "recordings without a positive hour", "count": total - left})
         flow.append({"step": "with a positive hour", "n": left, "unit": "recordings"})
     exclusions += outside_to_missing(rows.x, settings["variables"])
-    hours = LABEL_HOURS_BEFORE
-    rule = (
-        f"1 from {hours} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source gives it"
-    )
-    extra = {"label_rule": rule, "label_hours_before": hours, "exclusions": exclusions, "flow": flow}
-    write(raw, out_dir, settings, seed, rows, **extra)
+    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record"
+    extra = {"label_rule": f"{rule}, as the source gives it", "label_hours_before": LABEL_HOURS_BEFORE}
+    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow)
 
 
 CHALLENGE2019 = Source(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from clailearn.errors import InputError
 from replication.datasets.prepared import SPLITS, require_classes
@@ -101,9 +102,8 @@ class Column:
         if values.dtype.kind != "U" and not set(texts.tolist()) <= set(names):
             texts, known = values.astype(np.int64).astype(str), [str(k) for k in range(len(names))]
             also = f", by name or by number from 0 to {len(names) - 1}"
-        self.refuse(~np.isin(texts, known), texts, f"one of {', '.join(names)}{also}, as `classes` has them")
-        index_of = {name: k for k, name in enumerate(known)}
-        y = np.array([index_of[text] for text in texts.tolist()], dtype=np.int64)
+        y = pd.Index(known).get_indexer(texts).astype(np.int64)
+        self.refuse(y < 0, texts, f"one of {', '.join(names)}{also}, as `classes` has them")
         ordered = positive_last(names, positive)
         return ordered, y if ordered == names else 1 - y
 

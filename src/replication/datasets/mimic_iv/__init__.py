@@ -93,9 +93,7 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
     known = count(database, "SELECT count(*) FROM stays")
     if ageless := count(database, "SELECT count(*) FROM stays WHERE age IS NULL AND intime IS NOT NULL"):
         raise InputError(f"hosp/patients: found {ageless} stays without an age, expected anchor_age and anchor_year.")
-    exclusions = [
-        {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
-    ]
+    unknown = {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
     youngest, least, longest = (settings[name] for name in ("minimum_age", "minimum_hours", "maximum_hours"))
     rules = {
         f"stays of patients younger than {youngest} years": f"age < {youngest}",
@@ -103,7 +101,7 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
         **({"later stays of the same patient": "number > 1"} if settings["first_stay_only"] else {}),
         f"stays shorter than {least} hours": f"hours < {least}",
     }
-    exclusions += leave_out(database, rules)
+    exclusions = [unknown, *leave_out(database, rules)]
     beyond = count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
     exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
     with executing("the stays"):

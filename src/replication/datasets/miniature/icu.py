@@ -125,13 +125,9 @@ class _Stay:
     def measure(self, hour: float, specimen: int, values: Mapping[int, str], **patient: Any) -> None:
         for item, value in values.items():
             number = value if value.replace(".", "", 1).isdigit() else ""
-            cells = {
-                "specimen_id": 430_000 * self.number + specimen,
-                "itemid": item,
-                "value": value,
-                "valuenum": number,
-            }
-            self.add("hosp/labevents", charttime=self.at(hour), **cells, **patient)
+            cells = {"itemid": item, "value": value, "valuenum": number}
+            specimen_id = 430_000 * self.number + specimen
+            self.add("hosp/labevents", specimen_id=specimen_id, charttime=self.at(hour), **cells, **patient)
 
     def culture(self, hour: float, timed: bool) -> None:
         """Add a blood culture, with its time or its day alone."""
