@@ -102,7 +102,7 @@ class Column:
         if values.dtype.kind != "U" and not set(texts.tolist()) <= set(names):
             texts, known = values.astype(np.int64).astype(str), [str(k) for k in range(len(names))]
             also = f", by name or by number from 0 to {len(names) - 1}"
-        y = pd.Index(known).get_indexer(texts).astype(np.int64)
+        y = pd.Index(known).get_indexer(pd.Index(texts)).astype(np.int64)
         self.refuse(y < 0, texts, f"one of {', '.join(names)}{also}, as `classes` has them")
         ordered = positive_last(names, positive)
         return ordered, y if ordered == names else 1 - y
