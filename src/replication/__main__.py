@@ -66,7 +66,7 @@ def _answer(options: argparse.Namespace) -> str:
         return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
     settings = load_settings(Path(), own)
     if options.command == "band-powers":
-        from replication.datasets.sleep_edf import write_table
+        from replication.datasets.band_powers import write_table
 
         return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
     from replication.report.plan import PUBLISHED, plan_text

@@ -19,11 +19,6 @@ TEXTS = (
 """Texts in the place of a text."""
 
 
-def raw(text: str) -> bytes:
-    """Return a text as UTF-8 where it can be, lone surrogates as the bytes that they stand for."""
-    return text.encode("utf-8", "surrogateescape")
-
-
 INTEGERS = tuple(number.to_bytes(8, "little") for number in (1, 2**15, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1))
 """Bytes in the place of a length or an address."""
 
@@ -40,7 +35,7 @@ def damaged(draw: st.DrawFn, whole: bytes, head: int = 256) -> bytes:
         kind = draw(st.sampled_from(("nothing", "zeros", "twice", "text", "integer", "bytes")))
         instead = {"nothing": b"", "zeros": bytes(min(length, 1024)), "twice": 2 * data[at : at + length]}
         if kind == "text":
-            instead[kind] = raw(draw(st.sampled_from(TEXTS)))
+            instead[kind] = draw(st.sampled_from(TEXTS)).encode("utf-8", "surrogateescape")
         elif kind == "integer":
             instead[kind] = draw(st.sampled_from(INTEGERS))
         elif kind == "bytes":

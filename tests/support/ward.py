@@ -8,7 +8,7 @@ import numpy as np
 
 from replication.datasets import mimic_iv
 from replication.datasets.files import describe_files
-from replication.datasets.mimic_iv.sofa import CHARTED_FIO2, FIO2, OXYGEN_DEVICE, PAO2, PLATELETS, SPECIMEN, TUBE, URINE
+from replication.datasets.mimic_iv.sofa import CHARTED_FIO2, FIO2, PAO2, PLATELETS, SPECIMEN, URINE
 from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
 from replication.datasets.prepared import Prepared, load
@@ -25,10 +25,12 @@ START = datetime.datetime(2150, 1, 1, 7, 20)
 
 
 class Ward:
-    """Builds the MIMIC-IV tables of stays of 40 hours that begin at START, by hours since then."""
+    """Builds the MIMIC-IV tables of stays that begin at START, by hours since then."""
 
-    def __init__(self) -> None:
+    def __init__(self, *stays: int, hours: float = 40) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in COLUMNS}
+        for n in stays:
+            self.stay(n, hours)
 
     def at(self, hour: float) -> str:
         return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
@@ -67,10 +69,6 @@ class Ward:
         """A charted share of oxygen."""
         self.chart(n, hour, CHARTED_FIO2, fio2)
 
-    def tube(self, n: int, *hours: float) -> None:
-        for hour in hours:
-            self.chart(n, hour, OXYGEN_DEVICE, 1, text=TUBE)
-
     def culture(self, n: int, hour: float) -> None:
         self.add("hosp/microbiologyevents", n, chartdate=f"{self.at(hour)[:10]} 00:00:00", charttime=self.at(hour))
 
@@ -94,38 +92,34 @@ class Ward:
 
     def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
         """Hour of the onset, or of its suspicion or SOFA, by stay number."""
-        with self.database(tmp_path) as database:
-            mimic_iv.label(database, MIMIC | {"onset": rule} | changes)
-            found = database.execute(f"SELECT stay_id, {time} FROM onsets").fetchall()
-            return {stay - 100: hour for stay, hour in found}
+        found = self.labelled(tmp_path, f"SELECT stay_id, {time} FROM onsets", onset=rule, **changes)
+        return {stay - 100: hour for stay, hour in found}
 
     def sofa(self, tmp_path: Path) -> dict[int, list[int]]:
         """SOFA of each hour by stay number."""
-        with self.database(tmp_path) as database:
-            mimic_iv.label(database, MIMIC)
-            found: dict[int, list[int]] = {}
-            for stay, score in database.execute("SELECT stay_id, sofa FROM sofa ORDER BY stay_id, hour").fetchall():
-                found.setdefault(stay - 100, []).append(score)
-            return found
+        found: dict[int, list[int]] = {}
+        for stay, score in self.labelled(tmp_path, "SELECT stay_id, sofa FROM sofa ORDER BY stay_id, hour"):
+            found.setdefault(stay - 100, []).append(score)
+        return found
 
-    def database(self, tmp_path: Path) -> Any:
-        write_tables(tmp_path / "mimic", self.rows)
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        return connect(tmp_path / "mimic", scratch, 1)
+    def labelled(self, tmp_path: Path, sql: str, **changes: Any) -> list[Any]:
+        write_tables(tmp_path, self.rows)
+        with connect(tmp_path, tmp_path, 1) as database:
+            mimic_iv.label(database, MIMIC | changes)
+            return database.execute(sql).fetchall()
 
 
-def septic(ward: Ward, n: int) -> None:
-    """A stay whose SOFA is 2 from hour 20 on for a day: platelets below 100."""
-    ward.stay(n)
-    ward.lab(n, 20, PLATELETS, 80)
+def septic(*stays: int) -> Ward:
+    """Stays whose SOFA is 2 from hour 20 on for a day: platelets below 100."""
+    ward = Ward(*stays)
+    for n in stays:
+        ward.lab(n, 20, PLATELETS, 80)
+    return ward
 
 
 def small_ward() -> Ward:
-    ward = Ward()
-    rng = np.random.default_rng(0)
+    ward, rng = septic(*range(1, 9)), np.random.default_rng(0)
     for n in range(1, 9):
-        septic(ward, n)
         for hour in range(0, 40, 2):
             for item in (220277, 220050, 220052, 220051, 220210):
                 ward.chart(n, hour + 0.5, item, float(rng.integers(80, 99)) if item != 220210 else 15 + hour % 3)

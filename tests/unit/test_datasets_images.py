@@ -25,7 +25,7 @@ from clailearn.pictures import read_picture
 from replication.datasets import images, prepared
 from replication.datasets.miniature import make
 from replication.datasets.prepared import load
-from replication.datasets.sources import COLUMNS, Raw, obtain, prepare
+from replication.datasets.sources import Raw, Row, obtain, prepare
 from support.loopback import entry
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
@@ -48,7 +48,7 @@ def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
         f"cifar10,official,{name},,md5:{hashlib.md5(content).hexdigest()},not stated,open\n"
         for name, content in files.items()
     ]
-    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
+    table.write_text(f"{','.join(Row._fields)}\n{''.join(rows)}")
     return files, table
 
 
@@ -133,13 +133,19 @@ def image_bytes(level: int, size: tuple[int, int] = (32, 32), kind: str = "PNG")
     return stream.getvalue()
 
 
-def write_folder(folder: Path) -> Path:
-    for split, n in (("train", 8), ("test", 2)):
+def write_pictures(folder: Path, numbers: dict[str, int], sides: Sequence[int] = (32,)) -> Path:
+    """Write so many pictures of each class below each folder of `numbers`, with these sides in turn."""
+    for split, n in numbers.items():
         for k, name in enumerate(("cat", "airplane")):
             (folder / split / name).mkdir(parents=True)
             for i in range(n):
-                (folder / split / name / f"{i:04d}.png").write_bytes(image_bytes(100 * k + 10 * n + i))
+                content = image_bytes(100 * k + 10 * n + i, (sides[i % len(sides)], sides[-1]))
+                (folder / split / name / f"{i:04d}.png").write_bytes(content)
     return folder
+
+
+def write_folder(folder: Path) -> Path:
+    return write_pictures(folder, {"train": 8, "test": 2})
 
 
 def read_folder(path: Path, out: Path) -> prepared.Prepared:
@@ -200,16 +206,6 @@ def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplo
 OWN = {"title": "Pets", "image_size": None, "resize": True, "test_share": 0.2, "validation_share": 0.25}
 
 
-def write_classes(folder: Path, sides: Sequence[int]) -> Path:
-    """Write ten pictures of each class, with these sides in turn, without a folder for a split."""
-    for k, name in enumerate(("dog", "cat")):
-        (folder / name).mkdir(parents=True)
-        for i in range(10):
-            size = (sides[i % len(sides)], sides[-1])
-            (folder / name / f"{i}.png").write_bytes(image_bytes(10 * k + i, size))
-    return folder
-
-
 @pytest.mark.parametrize(
     ("sides", "changes", "size"),
     [
@@ -221,11 +217,11 @@ def write_classes(folder: Path, sides: Sequence[int]) -> Path:
 def test_classes_without_splits_are_divided_and_resized_unless_all_agree(
     tmp_path: Path, sides: list[int], changes: dict[str, int], size: tuple[int, int], form: str | None
 ) -> None:
-    path = write_classes(tmp_path / "top" / "pets", sides)
+    path = write_pictures(tmp_path / "top" / "pets", {".": 10}, sides)
     path = Path(shutil.make_archive(str(tmp_path / "own"), form, tmp_path, "top")) if form else path
     prepare(replace(raw(path, "image_folder"), dataset="pets"), tmp_path / "out", OWN | changes, 0)
     data = load(tmp_path / "out")
-    assert (data.info["title"], data.info["classes"]) == ("Pets", ["cat", "dog"])
+    assert (data.info["title"], data.info["classes"]) == ("Pets", ["airplane", "cat"])
     assert {split: part["counts"] for split, part in data.info["splits"].items()} == {
         "train": [6, 6], "val": [2, 2], "test": [2, 2],
     }  # fmt: skip
@@ -242,15 +238,13 @@ def test_a_picture_is_resized_to_its_middle_without_being_distorted(tmp_path: Pa
 
 def test_classes_without_splits_need_a_share_for_test(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"found no folder test, expected one\. Make it, or set `test_share`"):
-        read_folder(write_classes(tmp_path / "pets", [32]), tmp_path / "out")
+        read_folder(write_pictures(tmp_path / "pets", {".": 10}), tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["val", "Validation", "valid"])
 def test_a_folder_for_validation_is_used(tmp_path: Path, name: str) -> None:
     folder = write_folder(tmp_path / "images")
-    for k, of_class in enumerate(("cat", "airplane")):
-        (folder / name / of_class).mkdir(parents=True)
-        (folder / name / of_class / "1.png").write_bytes(image_bytes(250 + k))
+    write_pictures(folder, {name: 1})
     data = read_folder(folder, tmp_path / "out")
     assert [data.info["splits"][split]["counts"] for split in ("train", "val", "test")] == [[8, 8], [1, 1], [2, 2]]
     assert data.info["repeated"] == []
@@ -258,7 +252,7 @@ def test_a_folder_for_validation_is_used(tmp_path: Path, name: str) -> None:
     for split in ("train", "test"):
         (folder / split / "cat").rename(folder / split / "caf\u00e9")
     assert read_folder(folder, tmp_path / "out").info["classes"] == ["airplane", "caf\u00e9"]
-    (folder / name / "cafe\u0301" / "1.png").unlink()
+    (folder / name / "cafe\u0301" / "0000.png").unlink()
     with pytest.raises(InputError, match="are in one of train/ and val/ only"):
         read_folder(folder, tmp_path / "out")
 
@@ -374,15 +368,15 @@ def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
 @pytest.mark.parametrize(("flag", "size"), [("pneumoniamnist", 28), ("bloodmnist", 28), ("bloodmnist", 64)])
 def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path: Path, flag: str, size: int) -> None:
     settings = entry("medmnist", medmnist_flag=flag, medmnist_size=size, title="Flat")
-    name, info = images.file_name(settings), INFO[flag]
-    (row,) = images.MEDMNIST.choose(images.catalogued(settings), settings)
-    suffix = "" if size == 28 else f"_{size}"
+    info, suffix = INFO[flag], "" if size == 28 else f"_{size}"
+    row = images.catalogued(settings)
+    name = f"{flag}{suffix}.npz"
     assert (row.file, row.checksum) == (name, "md5:" + info[f"MD5{suffix}"])
     assert (row.url, row.licence) == (info[f"url{suffix}"], "CC-BY-4.0")
     path = write_npz(tmp_path / name, flag, size)
     table = tmp_path / "sources.csv"
     digest = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
-    table.write_text(f"{','.join(COLUMNS)}\nflat,1,{name},,{digest},CC-BY-4.0,open\n")
+    table.write_text(f"{','.join(Row._fields)}\nflat,1,{name},,{digest},CC-BY-4.0,open\n")
     prepare(obtain("flat", settings, table, tmp_path, False), tmp_path / "p", settings, 0)
     data = load(tmp_path / "p")
     assert data.info["classes"] == list(info["label"].values())
@@ -393,7 +387,7 @@ def test_a_flat_set_of_any_size_is_fetched_under_its_name_and_prepared(tmp_path:
 
 @pytest.mark.parametrize("flag", ["organmnist3d", "chestmnist", "pathminst"])
 def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
-    with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected one of pathmnist"):
+    with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected a 2-D set of one label: pathmnist"):
         images.catalogue({"medmnist_flag": flag})
 
 

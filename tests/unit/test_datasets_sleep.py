@@ -14,20 +14,10 @@ import pytest
 
 from clailearn.errors import InputError
 from replication.__main__ import main
+from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers
 from replication.datasets.miniature import make
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sleep_edf import (
-    BANDS,
-    MOVEMENT,
-    UNSCORED,
-    band_power_table,
-    choose,
-    log_band_powers,
-    scored_epochs,
-    selected,
-    stage_of,
-    within_sleep,
-)
+from replication.datasets.sleep_edf import MOVEMENT, UNSCORED, choose, scored_epochs, selected, stage_of, within_sleep
 from replication.datasets.sources import obtain, prepare, read_sources
 from support.loopback import entry
 from support.repository import MINI, REPOSITORY, SOURCES
@@ -71,12 +61,9 @@ def test_stages_are_read_as_scorers_write_them(name: str, stage: int | None) -> 
     assert stage_of(name) == stage
 
 
-def test_annotations_that_overlap_are_refused() -> None:
+def test_annotations_that_overlap_or_never_end_are_refused() -> None:
     with pytest.raises(InputError, match="found annotations that overlap"):
         stages_of([(0, 60, "Sleep stage W"), (30, 30, "Sleep stage 1")], 2)
-
-
-def test_an_annotation_without_end_costs_no_memory() -> None:
     with pytest.raises(InputError, match="found 3,333,333,333 annotated epochs, expected about 2"):
         stages_of([(0, 1e11, "Sleep stage W")], 2)
 
@@ -184,9 +171,8 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no data record": (changed(PSG, lambda whole: whole[:236] + b"0       " + whole[244:1024]), r"E0-PSG\.edf: found no data"),
     "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
     "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
-    "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
+    "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found 0 channels .* it has Fpz-Cz, "),
     "channel twice": (with_field(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channels named EEG Fpz-Cz, expected one"),
-    "unknown unit": (with_field(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
     "unit in small letters": (with_field(256 + 3 * 96, b"uv      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
@@ -255,7 +241,7 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path) -> None:
     assert selected(keys, whole) == set(keys)
     assert selected(keys, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
     assert selected(keys, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
-    with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
+    with pytest.raises(InputError, match=r"subjects: found no recording of \[39\]; expected some of \[0, 13, 36\]"):
         selected(keys, whole | {"subjects": [0, 39]})
     rows = read_sources(SOURCES, "sleepedf")
     assert len(choose(rows, whole)) == 2 * 153
@@ -294,7 +280,7 @@ def test_a_table_pairs_recordings_of_any_name(raw_folder: Path, tmp_path: Path, 
     ("rows", "message"),
     [
         ("eeg/night of 0.edf,0.edf,,1\n", "found no subject in some row, expected the columns signal, scoring"),
-        ("eeg/night of 0.edf,none.edf,a,1\n", "found none.edf where there is no file, expected a file of its own"),
+        ("eeg/night of 0.edf,none.edf,a,1\n", "found none.edf but no such file, expected a file of its own"),
         ("eeg/night of 0.edf,0.edf,a,1\neeg/night of 1.edf,0.edf,b,1\n", "found 0.edf twice, expected"),
         ("", "found no signal, scoring, subject in some row"),
     ],

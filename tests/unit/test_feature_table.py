@@ -14,7 +14,6 @@ import torch
 
 from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.samples import Column
 from replication.datasets.sources import obtain, prepare
 from replication.models.items import splits_of
 from replication.runs.run import RunId
@@ -27,10 +26,9 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def wards(patients: int = 10) -> pd.DataFrame:
-    """Six rows a patient, two of each outcome; the first feature tells the place of a row."""
-    rng = np.random.default_rng(0)
-    n = 6 * patients
+def wards() -> pd.DataFrame:
+    """Six rows of each of ten patients, two of each outcome; the first feature tells the place of a row."""
+    rng, n = np.random.default_rng(0), 60
     return pd.DataFrame(
         {
             "patient": [f"p{i // 6:02d}" for i in range(n)],
@@ -68,6 +66,8 @@ def test_rows_keep_features_label_and_group_and_no_group_crosses_a_split(csv: Pa
         assert data.info["splits"][split]["groups"] == len(seen[-1])
     assert sum(map(len, seen)) == len(set.union(*seen)) == 10
     assert list(map(len, seen)) == [5, 2, 3]
+    assert data.info["normalisation"].keys() == {"train"}
+    np.testing.assert_allclose(data.info["normalisation"]["train"]["sd"], data["x_train"].std(0), rtol=1e-4)
 
 
 def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path) -> None:
@@ -96,25 +96,12 @@ def test_a_small_table_that_unpacks_to_much_is_refused(
         prepared(tmp_path / name, tmp_path / "out")
 
 
-def test_training_rows_alone_standardise_features(csv: Path, tmp_path: Path) -> None:
-    data = prepared(csv, tmp_path / "out")
-    settings = {"training": {"samples": None}, "normalise_test_separately": True}
-    splits = splits_of(data, settings, RunId("wards", "clai-m", 0), torch.device("cpu"))
-    x = data["x_train"].astype(np.float64)
-    for split, items in splits._asdict().items():
-        expected = (data[f"x_{split}"] - x.mean(0)) / x.std(0)
-        np.testing.assert_allclose(items.batch(torch.arange(len(items)), None)[0], expected, atol=1e-5)
-    assert set(data.info["normalisation"]) == {"train"}
-
-
 def test_the_entry_chooses_columns_and_the_order_of_classes(csv: Path, tmp_path: Path) -> None:
     data = prepared(csv, tmp_path / "out", feature_columns=["pulse"], classes=["well", "ill", "worse"])
     assert data.info["variables"] == ["pulse"]
     assert data["x_train"].shape[1] == 1
     assert data.info["classes"] == ["well", "ill", "worse"]
     assert data["y_train"][:3].tolist() == [0, 1, 2]
-    classes, y = Column(csv, "grade").class_indices(np.array(["10", "2", "1", "2"]), None, None)
-    assert (classes, y.tolist()) == (["1", "2", "10"], [2, 1, 0, 1]), "numbers have the order of numbers"
 
 
 def set_cell(row: int, column: str, value: object) -> str:
@@ -140,8 +127,8 @@ HEADER, *ROWS = TEXT.splitlines()
         (f"{TEXT}p09,1\n", {}, "at line 62"),
         ("\n".join([HEADER, *(f"{n},{row}" for n, row in enumerate(ROWS)), ""]), {}, "cannot be read"),
         ("\n".join([HEADER, ROWS[0], f"{ROWS[1]},1", *ROWS[2:], ""]), {}, "cannot be read"),
-        (TEXT.replace("pulse", "place", 1), {}, "more than one column 'place'"),
-        (TEXT, {"feature_columns": ["pulse", "weight"]}, "no column 'weight'"),
+        (TEXT.replace("pulse", "place", 1), {}, "found columns 'place' twice"),
+        (TEXT, {"feature_columns": ["pulse", "weight"]}, "found no column 'weight' among"),
         (TEXT, {"feature_columns": ["pulse", "outcome"]}, "'outcome' in two of"),
         (wards()[["patient", "outcome"]].to_csv(index=False), {}, "no column beside label and group"),
         (f"{HEADER}\n", {}, "found no row"),
@@ -155,9 +142,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (set_cell(7, "patient", "p\0001"), {}, "column 'patient': found the text 'p.x001', expected one that can be printed"),
         (wards().assign(obs=np.arange(1, 61)).to_csv(index=False), {}, "found 'obs', an index or identifier"),
         (wards().rename(columns={"pulse": "sample_id"}).to_csv(index=False), {}, "found 'sample_id', an index"),
-        (TEXT.replace("p01", "P01", 1), {}, "column 'patient': found P01 and p01, expected one way to write it"),
         (TEXT.encode("utf-16-le").decode(), {}, "found characters of two bytes, as in UTF-16, expected UTF-8"),
-        (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
 def test_an_unusable_table_is_refused_by_place(

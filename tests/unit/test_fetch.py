@@ -19,7 +19,7 @@ from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature import make
 from replication.datasets.prepared import load
-from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, prepare, read_sources, state_of_raw
+from replication.datasets.sources import Raw, Row, download, obtain, prepare, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
 from support.repository import MINI, REAL, SOURCES, contents
 
@@ -140,7 +140,7 @@ def test_an_own_file_is_the_published_one_if_it_equals_it(tmp_path: Path, monkey
     assert raw.find() == [tmp_path / "own.npz"]
     md5 = hashlib.md5(CONTENT).hexdigest()
     table = tmp_path / "sources.csv"
-    table.write_text(f"{','.join(COLUMNS)}\ntoy,2.1,toy.npz,,md5:{md5},CC0-1.0,open\n")
+    table.write_text(f"{','.join(Row._fields)}\ntoy,2.1,toy.npz,,md5:{md5},CC0-1.0,open\n")
     raw = obtain("toy", settings, table, tmp_path, False)
     assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
     monkeypatch.setitem(INFO["bloodmnist"], "MD5", md5)
@@ -306,7 +306,7 @@ def test_a_source_is_downloaded_and_prepared(tmp_path: Path, server: Server, dat
         f"{dataset},1,{name},{server.url(name)},{sha256(server.files[name])},not stated,open\n" for name in server.files
     ]
     table = tmp_path / "data_sources.csv"
-    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
+    table.write_text(f"{','.join(Row._fields)}\n{''.join(rows)}")
     raw = obtain(dataset, settings, table, tmp_path / "raw", False)
     asked = len(server.requests)
     assert asked == 1 + len(server.files)

@@ -115,11 +115,11 @@ def test_held_out_rows_change_no_training_input(arrays: dict[str, NDArray[Any]],
         torch.testing.assert_close(changed.train.x, plain.train.x, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("kind", ["images", "signals"])
+@pytest.mark.parametrize("kind", ["images", "signals", "features"])
 def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     """The statistics of the test set, which the paper's protocol uses, reach the test set only."""
     rng = np.random.default_rng(0)
-    shape = (6, 4, 4, 2) if kind == "images" else (6, 2, 8)
+    shape = {"images": (6, 4, 4, 2), "signals": (6, 2, 8), "features": (6, 2)}[kind]
     arrays: dict[str, NDArray[Any]] = {}
     for split in ("train", "val", "test"):
         arrays[f"x_{split}"] = rng.integers(0, 255, shape).astype(np.uint8 if kind == "images" else np.float32)
@@ -136,7 +136,9 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     a, b = batches(1.0, True), batches(2.0, True)
     for part in (0, 1):
         torch.testing.assert_close(a[part], b[part], rtol=0, atol=0)
-    assert not torch.equal(a[2], b[2])
+        expected = (arrays[f"x_{('train', 'val')[part]}"].astype(float) - 100) / 50
+        np.testing.assert_allclose(np.sort(a[part].numpy(), axis=None), np.sort(expected, axis=None), atol=1e-5)
+    assert torch.equal(a[2], b[2]) == (kind == "features")
     torch.testing.assert_close(batches(1.0, False)[2], batches(2.0, False)[2], rtol=0, atol=0)
 
 

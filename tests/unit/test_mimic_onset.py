@@ -9,9 +9,7 @@ from support.ward import START, Ward, septic
 
 
 def test_onset_needs_culture_antibiotic_and_sofa(tmp_path: Path) -> None:
-    ward = Ward()
-    for n in range(1, 6):
-        septic(ward, n)
+    ward = septic(*range(1, 6))
     ward.stay(6)  # suspicion, but SOFA 0 throughout
     for n in (1, 2, 3, 4, 6):
         ward.culture(n, 10)  # 2: no antibiotic
@@ -25,8 +23,7 @@ def test_onset_needs_culture_antibiotic_and_sofa(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("time", "hour"), [("suspicion", 25), ("sofa", 20), ("onset", 20)])
 def test_the_onset_is_the_earlier_of_suspicion_and_sofa(tmp_path: Path, time: str, hour: int) -> None:
-    ward = Ward()
-    septic(ward, 1)
+    ward = septic(1)
     ward.culture(1, 25)
     ward.drug(1, 26)
     ward.culture(1, 34)
@@ -34,9 +31,7 @@ def test_the_onset_is_the_earlier_of_suspicion_and_sofa(tmp_path: Path, time: st
 
 
 def test_windows_hold_at_their_ends(tmp_path: Path) -> None:
-    ward = Ward()
-    for n in range(1, 9):
-        ward.stay(n, hours=120)
+    ward = Ward(*range(1, 9), hours=120)
     # 1, 2: antibiotic 72 h after the culture and a minute later. 3, 4: culture 24 h after the antibiotic and a minute later.
     for n, culture, drug in ((1, 20, 92), (2, 20, 92 + 1 / 60), (3, 44, 20), (4, 44 + 1 / 60, 20)):
         ward.lab(n, 25, PLATELETS, 80)
@@ -51,8 +46,7 @@ def test_windows_hold_at_their_ends(tmp_path: Path) -> None:
 
 
 def test_of_several_suspicions_the_first_that_sofa_confirms_counts(tmp_path: Path) -> None:
-    ward = Ward()
-    ward.stay(1, hours=120)
+    ward = Ward(1, hours=120)
     ward.lab(1, 80, PLATELETS, 80)
     for hour in (10, 70, 90):
         ward.culture(1, hour)
@@ -65,9 +59,7 @@ def test_of_several_suspicions_the_first_that_sofa_confirms_counts(tmp_path: Pat
 
 
 def test_one_patients_culture_and_anothers_antibiotic_are_no_suspicion(tmp_path: Path) -> None:
-    ward = Ward()
-    for n in (1, 2):
-        septic(ward, n)
+    ward = septic(1, 2)
     ward.culture(1, 20)
     ward.drug(2, 20)
     assert ward.onsets(tmp_path, "suspicion") == {}
@@ -84,9 +76,8 @@ def treated(ward: Ward, n: int, culture: float, *orders: tuple[float, float], ro
 
 
 def test_a_rise_by_two_points_within_a_day_is_asked_for(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3, hours=120)
     for n in (1, 2, 3):
-        ward.stay(n, hours=120)
         treated(ward, n, 50, (51, 130))
     for hour in (0.5, 20, 40, 60):
         ward.lab(1, hour, PLATELETS, 80)  # 2 points throughout
@@ -98,9 +89,8 @@ def test_a_rise_by_two_points_within_a_day_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_its_window_is_24_hours_before_to_12_after_the_suspicion(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3, 4, hours=120)
     for n, hour in ((1, 35), (2, 36), (3, 72), (4, 73)):
-        ward.stay(n, hours=120)
         # The rise lasts a day, from the value on; before the suspicion its last hour decides.
         ward.lab(n, hour - 23 if hour < 60 else hour, PLATELETS, 80)
         treated(ward, n, 60, (61, 140))
@@ -108,9 +98,7 @@ def test_its_window_is_24_hours_before_to_12_after_the_suspicion(tmp_path: Path)
 
 
 def test_intravenous_antibiotics_must_continue_for_72_hours(tmp_path: Path) -> None:
-    ward = Ward()
-    for n in range(1, 7):
-        septic(ward, n)
+    ward = septic(*range(1, 7))
     treated(ward, 1, 20, (21, 93))
     treated(ward, 2, 20, (21, 92))
     treated(ward, 3, 20, (21, 45), (69, 94))  # the next order follows a day after the last

@@ -11,9 +11,7 @@ from support.ward import Ward
 
 
 def test_what_is_measured_counts_for_24_hours_from_then_on(tmp_path: Path) -> None:
-    ward = Ward()
-    for n in (1, 2):
-        ward.stay(n)
+    ward = Ward(1, 2)
     ward.lab(1, 5, sofa.BILIRUBIN, 6.0)
     ward.pressor(2, 5, 7, sofa.NOREPINEPHRINE, 0.1)
     scores = ward.sofa(tmp_path)
@@ -22,8 +20,7 @@ def test_what_is_measured_counts_for_24_hours_from_then_on(tmp_path: Path) -> No
 
 
 def test_little_urine_scores_once_a_day_has_passed(tmp_path: Path) -> None:
-    ward = Ward()
-    ward.stay(1)
+    ward = Ward(1)
     ward.urine(1, 40 * 15, first=0.5, last=39.5)
     scores = ward.sofa(tmp_path)[1]
     assert scores[21] == 0, "the entries stand for less than 22 hours"
@@ -31,9 +28,8 @@ def test_little_urine_scores_once_a_day_has_passed(tmp_path: Path) -> None:
 
 
 def test_entries_that_stand_for_more_than_a_day_count_by_their_time(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2)
     for n, volume in ((1, 600), (2, 630)):
-        ward.stay(n)
         ward.output(n, 0.25, sofa.URINE[0], 1000)
         ward.output(n, 29.25, sofa.URINE[0], volume)  # 29 hours later: 497 and 521 mL a day
     ward.stay(3, hours=60)
@@ -45,9 +41,8 @@ def test_entries_that_stand_for_more_than_a_day_count_by_their_time(tmp_path: Pa
 
 
 def test_what_irrigates_the_bladder_is_no_urine(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2)
     for n, came_out in ((1, 1300), (2, 1600)):
-        ward.stay(n)
         ward.urine(n, 0)
         ward.output(n, 12.25, sofa.IRRIGANT_IN, 1000)
         ward.output(n, 12.25, sofa.IRRIGANT_AND_URINE_OUT, came_out)
@@ -56,8 +51,7 @@ def test_what_irrigates_the_bladder_is_no_urine(tmp_path: Path) -> None:
 
 
 def test_intubated_patients_do_not_score_for_speech(tmp_path: Path) -> None:
-    ward = Ward()
-    ward.stay(1)
+    ward = Ward(1)
     ward.chart(1, 5, 223900, 1, text="No Response-ETT")
     assert ward.sofa(tmp_path)[1][5] == 0
 
@@ -68,7 +62,8 @@ def gas(ward: Ward, n: int, ratio: float) -> None:
 
 def ventilated_gas(ward: Ward, n: int, ratio: float) -> None:
     gas(ward, n, ratio)
-    ward.tube(n, 4, 8)
+    for hour in (4, 8):
+        ward.chart(n, hour, sofa.OXYGEN_DEVICE, 1, text=sofa.TUBE)
 
 
 def coma_scale(ward: Ward, n: int, total: int) -> None:
@@ -114,18 +109,16 @@ THRESHOLDS: dict[str, tuple[Callable[[Ward, int, Any], None], list[tuple[float, 
 def test_components_score_at_their_thresholds(tmp_path: Path, name: str) -> None:
     """The worst of respiration only on a ventilator."""
     measure, cases = THRESHOLDS[name]
-    ward = Ward()
+    ward = Ward(*range(1, len(cases) + 1))
     for n, (value, _) in enumerate(cases, 1):
-        ward.stay(n)
         measure(ward, n, value)
     scores = ward.sofa(tmp_path)
     assert [(value, scores[n][5]) for n, (value, _) in enumerate(cases, 1)] == cases
 
 
 def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3, 4)
     for n in (1, 2, 3, 4):
-        ward.stay(n)
         ward.gas(n, 10, 50)
     ward.oxygen(2, 5.5, 50)  # four and a half hours before
     ward.oxygen(3, 11, 50)  # only afterwards
@@ -134,9 +127,8 @@ def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> N
 
 
 def test_the_latest_charted_share_of_oxygen_serves_where_none_was_measured_with_the_gas(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3)
     for n in (1, 2, 3):
-        ward.stay(n)
         ward.oxygen(n, 6.5, 21)
         ward.oxygen(n, 8, 0.5)
         ward.oxygen(n, 9, 5)  # neither a fraction nor per cent
@@ -148,11 +140,9 @@ def test_the_latest_charted_share_of_oxygen_serves_where_none_was_measured_with_
 
 
 def test_only_arterial_gases_count(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3, 4, 5)
     for n, drawn in enumerate(("ART.", "VEN.", "MIX.", "CENTRAL VENOUS."), 1):
-        ward.stay(n)
         ward.gas(n, 5, 40, 50, drawn)
-    ward.stay(5)
     ward.lab(5, 5, sofa.PAO2, 40)  # drawn nobody knows where
     ward.oxygen(5, 5, 50)
     scores = ward.sofa(tmp_path)
@@ -179,8 +169,7 @@ CHARTED = {
 @pytest.mark.parametrize("name", CHARTED)
 def test_ventilation_is_an_interval_between_charted_modes_and_devices(tmp_path: Path, name: str) -> None:
     charted, ventilated = CHARTED[name]
-    ward = Ward()
-    ward.stay(1)
+    ward = Ward(1)
     ward.gas(1, 5, 45, 50)  # ratio 90
     for hour, item, text in charted:
         ward.chart(1, hour, item, 1, text=text)
@@ -188,9 +177,8 @@ def test_ventilation_is_an_interval_between_charted_modes_and_devices(tmp_path: 
 
 
 def test_the_coma_scale_scores_when_charted_and_is_carried_only_to_complete_it(tmp_path: Path) -> None:
-    ward = Ward()
+    ward = Ward(1, 2, 3)
     for n in (1, 2, 3):
-        ward.stay(n)
         ward.chart(n, 5, sofa.VERBAL, 2)  # 12 with the rest normal
     ward.chart(2, 10, sofa.EYE, 3)  # five hours later: 3 + 2 + 6
     ward.chart(3, 12, sofa.EYE, 3)  # seven hours later: 3 + 5 + 6
@@ -201,15 +189,12 @@ def test_the_coma_scale_scores_when_charted_and_is_carried_only_to_complete_it(t
 
 
 def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path: Path) -> None:
-    ward = Ward()
     cases = {500: 0, 499: 3, 200: 3, 199: 4}
+    ward = Ward(1, 2, *cases)  # no urine of 2 was ever charted
     for total in cases:
-        ward.stay(total)
         ward.urine(total, total)
-    ward.stay(1)
     ward.urine(1, 499)
     ward.lab(1, 20, sofa.CREATININE, 2)
-    ward.stay(2)  # none was ever charted
     scores = ward.sofa(tmp_path)
     assert {total: scores[total][24] for total in cases} == cases
     assert scores[1][24] == 3, "the worse of the two, not their sum"
@@ -217,8 +202,7 @@ def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path
 
 
 def test_components_add_up(tmp_path: Path) -> None:
-    ward = Ward()
-    ward.stay(1)
+    ward = Ward(1)
     ward.lab(1, 5, sofa.BILIRUBIN, 2)
     ward.lab(1, 6, sofa.PLATELETS, 149)
     ward.chart(1, 7, 220052, 60)

@@ -72,7 +72,7 @@ def test_cohort_rules_leave_out_and_count_step_by_step(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda rows: rows["hosp/patients"].append(rows["hosp/patients"][2]), "hosp/patients: found 1 rows whose subject_id"),
-        (lambda rows: rows["hosp/patients"][2].update(anchor_age=""), "hosp/patients: found 1 stays of patients without an age"),
+        (lambda rows: rows["hosp/patients"][2].update(anchor_age=""), "hosp/patients: found 1 stays without an age"),
         (lambda rows: rows["icu/icustays"].extend(2 * rows["icu/icustays"][:1]), "icu/icustays: found 2 rows whose stay_id"),
         (lambda rows: [row.update(outtime="") for row in rows["icu/icustays"]], "found no stay .* stays without an end"),
         (lambda rows: [row.update(anchor_age=9) for row in rows["hosp/patients"]], "found no stay .* younger than 18"),

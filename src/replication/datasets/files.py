@@ -75,15 +75,12 @@ def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256")
     trees: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
         trees.setdefault(str(Path(str(entry["file"])).parent), []).append(entry)
-    return [
-        {
-            "file": f"{name}/ ({len(members)} files)",
-            "size": sum(m["size"] for m in members),
-            "checksum": TREE
-            + hashlib.sha256("".join(f"{m['file']} {m['checksum']}\n" for m in members).encode()).hexdigest(),
-        }
-        for name, members in sorted(trees.items())
-    ]
+    described = []
+    for name, members in sorted(trees.items()):
+        lines = "".join(f"{m['file']} {m['checksum']}\n" for m in members)
+        size, checksum = sum(m["size"] for m in members), TREE + hashlib.sha256(lines.encode()).hexdigest()
+        described.append({"file": f"{name}/ ({len(members)} files)", "size": size, "checksum": checksum})
+    return described
 
 
 def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
@@ -92,15 +89,13 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     patterns: of a name in `folder` itself, or after "**/" of a name at any depth. `files_below` says what is left out. Raises
     InputError, naming the path, for links in a circle or to nothing, pipes, and a name of other bytes than UTF-8.
     """
-    anywhere = [f"*{pattern[2:]}".lower() for pattern in patterns if pattern.startswith("**/")]
-    at_the_top = [pattern.lower() for pattern in patterns if not pattern.startswith("**/")]
 
-    def wanted(name: str) -> bool:
-        return any(fnmatchcase(f"/{name}", pattern) for pattern in anywhere) or (
-            "/" not in name and any(fnmatchcase(name, pattern) for pattern in at_the_top)
-        )
+    def wanted(name: str, pattern: str) -> bool:
+        deep = pattern.startswith("**/")
+        return (deep or "/" not in name) and fnmatchcase(f"/{name}", f"*{pattern[2:]}" if deep else f"/{pattern}")
 
-    paths = [path for path in files_below(folder) if wanted(path.relative_to(folder).as_posix().lower())]
+    named = [(path, path.relative_to(folder).as_posix().lower()) for path in files_below(folder)]
+    paths = [path for path, name in named if any(wanted(name, pattern.lower()) for pattern in patterns)]
     if odd := [path for path in paths if (name := str(path)) != name.encode(errors="replace").decode()]:
         raise InputError(f"{odd[0]}: found a name of other bytes than UTF-8, expected a text. Rename it.")
     if broken := [path for path in paths if not path.is_file()]:
@@ -122,9 +117,8 @@ def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | No
         if (name := target(member)) is None:
             return None
         if size > LARGEST_FILE:
-            raise InputError(
-                f"{archive}: member '{member}' has {size} bytes, expected at most {LARGEST_FILE}. Replace the archive."
-            )
+            found = f"member '{member}' has {size} bytes"
+            raise InputError(f"{archive}: {found}, expected at most {LARGEST_FILE}. Replace the archive.")
         total += size
         check_unpacked(archive, total)
         extracted.add(folder / name)

@@ -1,17 +1,15 @@
 """Sources of images: folders or archives of pictures, the official CIFAR-10, and the sets of MedMNIST.
 
-Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, with its endings, or in
-`<class>/<file>`. Classes are the folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers (2 before 10),
-which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title of a copy of CIFAR-10
-names the format, because a lossy copy changes pixels.
+Pictures are files in `<split>/<class>/<file>`, as torchvision's `ImageFolder` reads them, or in `<class>/<file>`; docs/data.md
+says what else is read. The title of a copy of CIFAR-10 names the format, because a lossy copy changes pixels.
 
-CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST is
-read by the package `medmnist` in any of its sizes, with the official splits. The settings `medmnist_flag` and `medmnist_size`
-choose it; name, address, checksum, class names and counts come from the catalogue of MedMNIST (`medmnist.INFO`).
+CIFAR-10 is read by torchvision from its seven pickled files, which are verified before they are opened. A 2-D set of MedMNIST has
+its name, address, checksum, class names and counts from the package's catalogue (`medmnist.INFO`).
 """
 
 import hashlib
 import logging
+import os
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,19 +33,10 @@ logger = logging.getLogger(__name__)
 CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
 
 
-def _describe(
-    writer: Writer, raw: Raw, title: str, classes: Sequence[str], channels: int, rule: str, **entries: Any
-) -> None:
-    """Write `dataset.json` of images with so many channels, whose splits are made by this rule."""
-    writer.describe(
-        raw.description(title),
-        kind="images",
-        classes=classes,
-        channels=CHANNELS[channels],
-        units=["grey level 0-255"] * channels,
-        split_rule=rule,
-        **entries,
-    )
+def _describe(writer: Writer, origin: Mapping[str, Any], channels: int = 3, **entries: Any) -> None:
+    """Write `dataset.json` of images with so many channels."""
+    units = ["grey level 0-255"] * channels
+    writer.describe(origin, kind="images", channels=CHANNELS[channels], units=units, **entries)
 
 
 # Pictures
@@ -57,6 +46,7 @@ SPLIT_OF = {
 }  # fmt: skip
 """The split of a folder, whose name may be in upper or lower case."""
 NAMED = 20  # files that dataset.json names of a kind
+EXPECTED = ", ".join(SUFFIXES)
 ADVICE = "Resize or replace the file, or correct `image_size` of its dataset."
 SIDE, LARGEST_SIDE = 28, 256
 """Pixels a side of pictures that are resized without a stated size; and at most of those that keep the size that all have."""
@@ -99,24 +89,21 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         pictures = {"train": {}, "test": {}} | pictures
     for name, classes in pictures.items():
         if not classes:
-            there = ", ".join(sorted(filter(is_own, (inner.name for inner in folder.iterdir())))[:5])
-            raise InputError(
-                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files "
-                "in <class>/<file>, or <split>/<class>/<file> with the splits train, test and, if any, val. Correct the folders."
-            )
+            found = f"no picture under {name}/<class>/ but {', '.join(_own_below(folder)[:5]) or 'nothing'}"
+            raise InputError(f"{path}: found {found}; expected {FOLDER.expects}, files {EXPECTED}")
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
         if only := sorted(pictures.get("train", classes).keys() ^ classes.keys()):
             raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
-        inner_folders = (
-            inner.name for inner in (folder / folders[name]).iterdir() if inner.is_dir() and is_own(inner.name)
-        )
-        if without := sorted({unicodedata.normalize("NFC", inner) for inner in inner_folders} - classes.keys()):
-            raise InputError(
-                f"{path}: found no picture in {', '.join(without)} of {folders[name]}, expected {', '.join(SUFFIXES)} files. "
-                "Convert the pictures, or remove the folder."
-            )
+        inner = [inner for inner in _own_below(folder / folders[name]) if (folder / folders[name] / inner).is_dir()]
+        if without := sorted({unicodedata.normalize("NFC", name) for name in inner} - classes.keys()):
+            found = f"found no picture in {', '.join(without)} of {folders[name]}, expected {EXPECTED} files"
+            raise InputError(f"{path}: {found}. Convert the pictures, or remove the folder.")
     return pictures, sorted(others)
+
+
+def _own_below(folder: Path) -> list[str]:
+    return sorted(filter(is_own, os.listdir(folder)))
 
 
 def _folders_around(files: Sequence[Sequence[str]]) -> int:
@@ -136,19 +123,24 @@ def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: i
     with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
         pictures, others = listed(folder, raw.path)
         classes = positive_last(in_order(next(iter(pictures.values()))), settings.get("positive"))
-        files = {
-            split: [(k, p) for k, name in enumerate(classes) for p in part[name]] for split, part in pictures.items()
-        }
+        of_class = list(enumerate(classes))
+        files = {split: [(k, path) for k, name in of_class for path in part[name]] for split, part in pictures.items()}
+
+        def draw(whole: str, drawn: str, key: str) -> None:
+            part = files.pop(whole)
+            rows = stratified_validation(np.array([k for k, _ in part]), settings[key], seed, classes, key)
+            files["train"], files[drawn] = ([part[row] for row in half] for half in rows)
+
         rule = "train, val and test folders as given"
         if WHOLE in files:
             if "test_share" not in settings:
                 raise InputError(f"{raw.path}: found no folder test, expected one. Make it, or set `test_share`.")
             rule = division(settings, "each class", seed)
-            files = _divided(files, WHOLE, "train", "test", settings["test_share"], seed, classes)
+            draw(WHOLE, "test", "test_share")
         elif "val" not in files:
             rule = f"train and test folders as given; {held_out(settings, seed)}"
         if "val" not in files:
-            files = _divided(files, "train", "train", "val", settings["validation_share"], seed, classes)
+            draw("train", "val", "validation_share")
         sizes, side = sizes_of(path for part in files.values() for _, path in part), settings["image_size"]
         first = min(sizes, default=(SIDE, SIDE))
         agreed = first if len(sizes) == 1 and max(first) <= LARGEST_SIDE else (SIDE, SIDE)
@@ -179,29 +171,10 @@ def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: i
         exclusion = {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
         copy = f" ({'/'.join(formats)} copy)" if raw.dataset in REPOSITORY_DATASETS else ""
         _describe(
-            writer, raw, f"{settings['title']}{copy}", classes, 3, rule,
+            writer, raw.description(f"{settings['title']}{copy}"), classes=classes, split_rule=rule, resized=resized,
             exclusions=[exclusion] if left else [],
             repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] if repeated else [],
-            resized=resized,
         )  # fmt: skip
-
-
-def _divided(
-    files: Mapping[str, list[tuple[int, Path]]],
-    whole: str,
-    rest: str,
-    drawn: str,
-    share: float,
-    seed: int,
-    classes: Sequence[str],
-) -> dict[str, list[tuple[int, Path]]]:
-    """Return files by split, where a share of each class of `whole` is `drawn` and the others are `rest`."""
-    labels = np.array([k for k, _ in files[whole]])
-    parts = stratified_validation(labels, share, seed, classes, "test_share" if drawn == "test" else "validation_share")
-    others = {split: part for split, part in files.items() if split != whole}
-    return others | {
-        split: [files[whole][row] for row in rows] for split, rows in zip((rest, drawn), parts, strict=True)
-    }
 
 
 FOLDER = Source(
@@ -227,15 +200,11 @@ def unpack_cifar10(paths: Sequence[Path], folder: Path) -> list[Path]:
     def wanted(member: str) -> str | None:
         return last if (last := PurePosixPath(member).name) in MEMBERS else None
 
-    batches = [path for path in paths if path.name in MEMBERS]
-    if not batches:
-        batches = unpack_archive(paths[0], folder / BATCHES, wanted)
+    batches = [path for path in paths if path.name in MEMBERS] or unpack_archive(paths[0], folder / BATCHES, wanted)
     if sorted(path.name for path in batches) != sorted(MEMBERS) or len({path.parent for path in batches}) > 1:
-        found = ", ".join(str(path) for path in batches) or "none of them"
-        raise InputError(
-            f"{paths[0] if len(paths) == 1 else paths[0].parent}: found {found}; expected each of {', '.join(MEMBERS)} once, in "
-            "one folder. Replace it by the official CIFAR-10."
-        )
+        found, where = ", ".join(map(str, batches)) or "none of them", paths[0] if len(paths) == 1 else paths[0].parent
+        expected = f"each of {', '.join(MEMBERS)} once, in one folder"
+        raise InputError(f"{where}: found {found}; expected {expected}. Replace it by the official CIFAR-10.")
     return batches
 
 
@@ -264,23 +233,23 @@ def prepare_cifar10(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: 
         writer.array("x_test", test.data)
         writer.array("y_test", np.array(test.targets, dtype=np.int64))
         rule = f"official train and test batches; {held_out(settings, seed)}"
-        _describe(writer, raw, settings["title"], train.classes, 3, rule)
+        _describe(writer, raw.description(settings["title"]), classes=train.classes, split_rule=rule)
 
 
 CIFAR10 = Source(
     files=(ARCHIVE, *(f"**/{name}" for name in MEMBERS)),
     expects=f"the folder {BATCHES}, the archive {ARCHIVE}, or another archive of the same seven files",
     prepare=prepare_cifar10,
-    choose=lambda rows, settings: [
-        row for row in rows if row.file == ARCHIVE
-    ],  # Others state the checksums of its members.
+    # The other rows state the checksums of its members.
+    choose=lambda rows, settings: [row for row in rows if row.file == ARCHIVE],
     unpack=unpack_cifar10,
-    official_only=True,  # because unpickling runs what a pickle says
-    algorithm="md5",  # as torchvision has it
+    official="md5",  # as torchvision has it; unpickling runs what a pickle says
 )
 
 
 # MedMNIST
+
+OFFICIAL = "official training, validation and test images"
 
 
 def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,72 +257,55 @@ def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
     from medmnist import INFO
 
     flag = settings["medmnist_flag"]
-    usable = [name for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]]
+    usable = {name: info for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]}
     if flag not in usable:
-        raise InputError(
-            f"medmnist_flag: found '{flag}', expected one of {', '.join(usable)} (2-D, one label an image)"
-        )
-    info: dict[str, Any] = INFO[flag]
-    return info
+        raise InputError(f"medmnist_flag: found '{flag}', expected a 2-D set of one label: {', '.join(usable)}")
+    return dict(usable[flag])
 
 
-def _suffix(settings: Mapping[str, Any]) -> str:
-    """Return what MedMNIST adds to names for the size `medmnist_size`."""
-    return "" if settings["medmnist_size"] == 28 else f"_{settings['medmnist_size']}"
-
-
-def file_name(settings: Mapping[str, Any]) -> str:
-    return f"{settings['medmnist_flag']}{_suffix(settings)}.npz"
-
-
-def catalogued(settings: Mapping[str, Any]) -> list[Row]:
+def catalogued(settings: Mapping[str, Any]) -> Row:
     """Return the row of the set and size, as the catalogue has it."""
-    info = catalogue(settings)
-    url = str(info[f"url{_suffix(settings)}"])
-    return [
-        Row(
-            dataset=settings["medmnist_flag"],
-            version=f"MedMNIST (Zenodo {url.split('/records/')[-1].split('/')[0]})",
-            file=file_name(settings),
-            url=url,
-            checksum=f"md5:{info[f'MD5{_suffix(settings)}']}",
-            licence=str(info["license"]).replace(" ", "-"),
-            access="open",
-        )
-    ]
+    info, flag, size = catalogue(settings), settings["medmnist_flag"], settings["medmnist_size"]
+    suffix = "" if size == 28 else f"_{size}"
+    url = str(info[f"url{suffix}"])
+    return Row(
+        dataset=flag,
+        version=f"MedMNIST (Zenodo {url.split('/records/')[-1].split('/')[0]})",
+        file=f"{flag}{suffix}.npz",
+        url=url,
+        checksum=f"md5:{info[f'MD5{suffix}']}",
+        licence=str(info["license"]).replace(" ", "-"),
+        access="open",
+    )
 
 
 def prepare_medmnist(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Copy the official splits; raise InputError for an array that is missing, pickled or not of images or labels."""
-    import medmnist
+    from medmnist import INFO
 
-    info, size, name = catalogue(settings), settings["medmnist_size"], file_name(settings)
-    names, channels = list(info["label"].values()), int(info["n_channels"])
-    classes = positive_last(names, settings.get("positive"))
+    info, size, name = catalogue(settings), settings["medmnist_size"], catalogued(settings).file
+    names, channels, positive = list(info["label"].values()), int(info["n_channels"]), settings.get("positive")
     paths = raw.find()
     path = paths[0] if len(paths) == 1 else next((p for p in paths if p.name == name), None)
-    if path is None or path.stem.partition("_")[0].lower() in medmnist.INFO.keys() - {settings["medmnist_flag"]}:
-        raise InputError(
-            f"{raw.path}: found no {name} among {', '.join(p.name for p in paths)}. Correct `path` or `medmnist_flag`."
-        )
-    with tempfile.TemporaryDirectory() as root, writing(out_dir) as writer:
-        Path(root, name).symlink_to(path.resolve())  # The package opens its own name alone.
+    if path is None or path.stem.partition("_")[0].lower() in INFO.keys() - {settings["medmnist_flag"]}:
+        there = ", ".join(p.name for p in paths)
+        raise InputError(f"{raw.path}: found no {name} among {there}. Correct `path` or `medmnist_flag`.")
+    with writing(out_dir) as writer:
         for split in SPLITS:
-            with reading(path, "MedMNIST's own arrays train_images, train_labels, ..."):
-                part = getattr(medmnist, info["python_class"])(split=split, root=root, size=size)
-            x, y = part.imgs, part.labels
-            expected = (size, size, 3)[: 2 if channels == 1 else 3]
-            if x.dtype != np.uint8 or x.shape[1:] != expected:
-                raise InputError(
-                    f"{path}: {split}_images is {x.dtype} {x.shape}, expected uint8 (N, {', '.join(map(str, expected))}) as "
-                    f"{settings['medmnist_flag']} has at size {size}. Replace the file or correct `medmnist_size`."
-                )
+            expected = "MedMNIST's own arrays train_images, train_labels, ..."
+            with reading(path, expected), np.load(path, allow_pickle=False) as archive:
+                x, y = archive[f"{split}_images"], archive[f"{split}_labels"]
+            shape = (size, size, 3)[: 2 if channels == 1 else 3]
+            if x.dtype != np.uint8 or x.shape[1:] != shape:
+                expected = f"uint8 (N, {', '.join(map(str, shape))}) as in {name}"
+                remedy = "Replace the file or correct `medmnist_size`."
+                raise InputError(f"{path}: {split}_images is {x.dtype} {x.shape}, expected {expected}. {remedy}")
             column = Column(path, f"{split}_labels")
             labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
             writer.array(f"x_{split}", x.reshape(-1, size, size, channels))
-            writer.array(f"y_{split}", column.class_indices(labels, names, settings.get("positive"))[1])
-        rule = "official training, validation and test images"
-        _describe(writer, raw, settings["title"], classes, channels, rule)
+            writer.array(f"y_{split}", column.class_indices(labels, names, positive)[1])
+        entries = {"classes": positive_last(names, positive), "split_rule": OFFICIAL}
+        _describe(writer, raw.description(settings["title"]), channels, **entries)
 
 
 MEDMNIST = Source(
@@ -361,6 +313,6 @@ MEDMNIST = Source(
     expects="a MedMNIST .npz, or a folder that holds it",
     prepare=prepare_medmnist,
     # The row of the table comes before that of the catalogue.
-    choose=lambda rows, settings: [row for row in rows if row.file == file_name(settings)][:1],
-    catalogued=catalogued,
+    choose=lambda rows, settings: [row for row in rows if row.file == catalogued(settings).file][:1],
+    catalogued=lambda settings: [catalogued(settings)],
 )

@@ -30,9 +30,7 @@ from replication.datasets.sources import Raw, Source
 logger = logging.getLogger(__name__)
 
 Array = NDArray[Any]
-ARRAYS_EXPECTED = (
-    "one .npz with the arrays x, y and, where samples belong together, groups (y.astype(str) makes texts of objects)"
-)
+ARRAYS_EXPECTED = "one .npz with the arrays x, y and, if any, groups (y.astype(str) makes texts of objects)"
 KINDS = {4: "images", 3: "signals", 2: "features"}
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 ALL_OTHERS = "all others"
@@ -67,10 +65,8 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
     numbers.refuse_infinite(x.ravel(), x.ravel())
     x = narrowed(x, axis=1)
     if x.ndim == 3 and x.dtype != np.float32:
-        raise InputError(
-            f"{path}: found signals in x that float32 would round by a thousandth of their standard deviation or more. "
-            "Subtract the mean of each channel."
-        )
+        found = "found signals in x that float32 would round by a thousandth of their standard deviation or more"
+        raise InputError(f"{path}: {found}. Subtract the mean of each channel.")
     return x, y, groups
 
 
@@ -82,13 +78,14 @@ def channels_of(path: Path, x: Array, settings: Mapping[str, Any]) -> list[str]:
             f"{path}: found {count} channels of {x.shape[2]} samples in x {x.shape}, expected signals (N, channels, samples). "
             "Exchange the last two axes; or, if they are right, name the `channels` in the entry."
         )
-    channels = settings["channels"] or [f"{'feature' if x.ndim == 2 else 'channel'} {n + 1}" for n in range(count)]
-    if len(channels) != count or (settings["sampling_rate"] is not None) != (kind == "signals"):
+    rate, name = settings["sampling_rate"], "feature" if x.ndim == 2 else "channel"
+    channels = list(settings["channels"] or (f"{name} {n + 1}" for n in range(count)))
+    if len(channels) != count or (rate is not None) != (kind == "signals"):
         raise InputError(
             f"{path}: found {kind} with {count} channels or features, but {len(channels)} names in `channels` and the "
-            f"`sampling_rate` {settings['sampling_rate']}, expected a name for each, and a rate for signals alone. Correct it."
+            f"`sampling_rate` {rate}, expected a name for each, and a rate for signals alone. Correct it."
         )
-    return list(channels)
+    return channels
 
 
 def prepare_arrays(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -134,29 +131,19 @@ def _opened(path: Path) -> TextIO:
     return file
 
 
-def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
-    packed: Any = "gzip" if _is(path, ".gz") else None
-    return pd.read_csv(
-        path, compression=packed, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig", **options
-    )
-
-
 def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns in order; raises InputError for a file without a header or a name that repeats."""
     with reading(path, TABLE):
         if _is(path, ".parquet"):
             names = [str(name) for name in read_parquet(path, most=0)]
-        else:  # as a row, because pandas renames columns that repeat
+        else:  # pandas renames columns that repeat, and knows no limits
             with _opened(path) as file:
-                deque(lines_of(file, path), maxlen=0)  # pandas knows no limits
-            header = _read_csv(path, header=None, nrows=1, dtype=str)
-            names = header.iloc[0].tolist()
+                names = next(csv.reader(lines := lines_of(file, path)))
+                deque(lines, maxlen=0)
     if "\0" in "".join(names):
         raise InputError(f"{path}: found characters of two bytes, as in UTF-16, expected UTF-8. Save it so.")
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(
-            f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename them."
-        )
+        raise InputError(f"{path}: found columns {_named(repeated)} twice, expected every name once. Rename them.")
     return names
 
 
@@ -164,24 +151,23 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     """Return the feature columns that the settings name; raise InputError for one that is not there, or label or group, too."""
     label, group, features = settings["label_column"], settings["group_column"], settings["feature_columns"]
     others = [name for name in names if name not in (label, group)]
-    chosen = others if features == ALL_OTHERS else list(features)
+    chosen, keys = (
+        others if features == ALL_OTHERS else list(features),
+        "label_column, group_column and feature_columns",
+    )
     if absent := [name for name in (label, group, *chosen) if name not in names]:
         if mark := re.search(r"[;\t|]", "".join(names)):
             raise InputError(
                 f"{path}: found {mark[0]!r} between columns, expected ','. Save the table with commas between columns and "
                 f"decimal points: in pandas, read_csv(..., sep={mark[0]!r}, decimal=',').to_csv(..., index=False)."
             )
-        raise InputError(
-            f"{path}: found no column {_named(absent)}, expected the ones that label_column, group_column and "
-            f"feature_columns name. The table has {_named(names)}: correct the entry."
-        )
+        found = f"found no column {_named(absent)} among {_named(names)}"
+        raise InputError(f"{path}: {found}, expected those that {keys} name. Correct the entry.")
     if features == ALL_OTHERS:
         _refuse_index(path, [name for name in chosen if INDEX.fullmatch(name)])
-    if label == group or (both := [name for name in chosen if name in (label, group)]):
-        raise InputError(
-            f"{path}: found {_named([label] if label == group else both)} in two of label_column, group_column and "
-            "feature_columns, expected each column in one. Correct the entry."
-        )
+    if both := [name for name, times in Counter([label, group, *dict.fromkeys(chosen)]).items() if times > 1]:
+        found = f"found {_named(both)} in two of {keys}"
+        raise InputError(f"{path}: {found}, expected each column in one. Correct the entry.")
     if not chosen:
         raise InputError(f"{path}: found no column beside label and group, expected features. Add them to the table.")
     return chosen
@@ -191,15 +177,16 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
     """Return these columns; raise InputError for a table that cannot be read or has no row."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if _is(path, ".parquet"):
-            table = read_parquet(path)[[*features, *texts]]
+            table = read_parquet(path)
         else:
-            table = _read_csv(
-                path,
-                index_col=False,  # Otherwise a first row longer than the header would shift all columns.
-                dtype=dict.fromkeys(texts, str),
-                na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts},
-                low_memory=False,
-            )[[*features, *texts]]
+            missing = {name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts}
+            with _opened(path) as file:
+                # Without index_col a first row longer than the header would shift all columns.
+                table = pd.read_csv(
+                    file, index_col=False, dtype=dict.fromkeys(texts, str), na_values=missing, keep_default_na=False,
+                    skip_blank_lines=False, low_memory=False,
+                )  # fmt: skip
+        table = table[[*features, *texts]]
     if table.empty:
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
     return table
@@ -235,18 +222,15 @@ def numbers_of(path: Path, values: "pd.Series[Any]") -> "pd.Series[float]":
     column.refuse(values.isna(), "nothing", "a number")
     number = pd.api.types.is_numeric_dtype(values)
     numbers = values if number else pd.to_numeric(values.astype(str), errors="coerce")
-    column.refuse_infinite(
-        numbers.to_numpy(), values, ", with a decimal point (`feature_columns` may leave the column out)"
-    )
+    remedy = ", with a decimal point (`feature_columns` may leave the column out)"
+    column.refuse_infinite(numbers.to_numpy(), values, remedy)
     return numbers
 
 
 def _refuse_index(path: Path, names: Sequence[str]) -> None:
     if names:
-        raise InputError(
-            f"{path}: found {_named(names)}, an index or identifier, expected features. Leave it out of the table (in "
-            "pandas, to_csv(..., index=False)), or list the features in feature_columns."
-        )
+        remedy = "Leave it out (in pandas, to_csv(..., index=False)), or list the features in feature_columns."
+        raise InputError(f"{path}: found {_named(names)}, an index or identifier, expected features. {remedy}")
 
 
 def _named(names: Iterable[str]) -> str:
@@ -262,10 +246,8 @@ def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: in
     labels, names = texts_of(path, table[label], settings["classes"]), texts_of(path, table[group])
     x = pd.DataFrame({name: numbers_of(path, table[name]) for name in features})
     if settings["feature_columns"] == ALL_OTHERS:
-        whole = x.select_dtypes("integer")
-        _refuse_index(
-            path, [name for name in map(str, whole) if set(whole[name] - np.arange(len(whole))) in ({0}, {1})]
-        )
+        whole = x.select_dtypes("integer").sub(np.arange(len(x)), axis=0)
+        _refuse_index(path, [str(name) for name in whole if set(whole[name]) in ({0}, {1})])
     classes, y = _column(path, label).class_indices(labels, settings["classes"], settings.get("positive"))
     groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
     parts = rows_of_groups(groups, y, classes, settings, seed, f"'{group}' groups")
@@ -281,6 +263,4 @@ def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: in
         )
 
 
-FEATURE_TABLE = Source(
-    ("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns that the dataset's entry names", prepare_table
-)
+FEATURE_TABLE = Source(("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns in the entry", prepare_table)

@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
-CHANNEL_AXIS = {"images": -1, "signals": 1, "features": -1, "recordings": -1}
 DESCRIPTION = "dataset.json"
 SPLITS = ("train", "val", "test")
 DEVELOPMENT = -1
@@ -83,21 +82,18 @@ def narrowed(x: Array, axis: int = -1) -> Array:
     return x.astype(np.float64 if rough.any() else np.float32)
 
 
-def normalisation(
-    x: Array, kind: str, channels: Sequence[str], rows: Array | None, what: str
-) -> dict[str, list[float]]:
+def normalisation(x: Array, kind: str, channels: Sequence[str], rows: Array | None, what: str) -> dict[str, Any]:
     """Return the mean and sd of each channel, as `statistics` has them, in the form of `dataset.json`.
 
     what: the name of x for messages. Raises InputError naming the channel that is never measured or never varies.
     """
-    mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
+    mean, sd = statistics(x, 1 if kind == "signals" else -1, rows)
     for channel, value in zip(channels, sd, strict=True):
         if not value > 0:
-            raise InputError(
-                f"{what}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows that "
-                "normalise it; expected a measurement that varies. Check the raw files and the valid ranges, or leave it out."
-            )
-    return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
+            found = f"'{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all rows used"
+            remedy = "Check the raw files and the valid ranges, or leave it out."
+            raise InputError(f"{what}: {found}; expected a measurement that varies. {remedy}")
+    return {"mean": mean.tolist(), "sd": sd.tolist()}
 
 
 def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], advice: str) -> None:
@@ -110,9 +106,8 @@ def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], 
         lacking = [f"'{name}'" for name, count in zip(classes, counts, strict=True) if not count]
         if lacking or len(classes) < 2:
             found = ", ".join(lacking) or f"another class than '{classes[0]}'"
-            raise InputError(
-                f"{part}: found none of {found} among {counts.sum()}, expected some of each of two or more classes. {advice}"
-            )
+            expected = "expected some of each of two or more classes"
+            raise InputError(f"{part}: found none of {found} among {counts.sum()}, {expected}. {advice}")
 
 
 @dataclass
@@ -161,48 +156,43 @@ class Writer:
             files = ", ".join(left_out.get("files", []))
             logger.info("left out: %d %s%s", left_out["count"], left_out["reason"], f": {files}" if files else "")
         names = list(description.get("variables", description.get("channels", [])))
-        describe_splits = self._describe_folds if kind == "recordings" else self._describe_samples
-        splits, statistics_used = describe_splits(kind, classes, names)
-        complete = description | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
+        used: dict[str, Any] = {}  # Runs on recordings compute their own statistics.
+        if kind == "recordings":
+            splits = self._describe_folds(classes, names)
+        else:
+            splits = self._describe_samples("groups" if kind == "features" else "subjects", classes)
+            for split in ("train",) if kind == "features" else ("train", "test"):
+                used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, None, f"x_{split}")
+        complete = description | {"splits": splits, "normalisation": used, "arrays": self.written}
         text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
-    def _describe_folds(
-        self, kind: str, classes: Sequence[str], names: Sequence[str]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the counts of recordings by fold, and no statistics: a run computes its own, but its channels must vary."""
+    def _describe_folds(self, classes: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+        """Return the counts of labels and recordings by fold; raise InputError for a channel that does not vary beside one."""
         y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
         parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
         for part, rows in list(parts.items())[1:]:
             beside = ~rows & (folds != DEVELOPMENT)
-            normalisation(self.read("x_all", mapped=True), kind, names, beside, f"x_all without {part}")
+            normalisation(self.read("x_all", mapped=True), "recordings", names, beside, f"x_all without {part}")
         if (folds == DEVELOPMENT).any():
             parts["development"] = folds == DEVELOPMENT
-        counts = {part: _counts(y[rows], len(classes)) for part, rows in parts.items()}
-        return {part: counts[part] | {"recordings": len(np.unique(groups[rows]))} for part, rows in parts.items()}, {}
+        return {part: _counts(y[rows], classes, recordings=groups[rows]) for part, rows in parts.items()}
 
-    def _describe_samples(
-        self, kind: str, classes: Sequence[str], names: Sequence[str]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the counts of samples, and of groups, by split, and the statistics of those that normalise."""
-        splits: dict[str, Any] = {}
+    def _describe_samples(self, unit: str, classes: Sequence[str]) -> dict[str, Any]:
+        """Return the counts of labels, and of groups, by split. unit: what the groups are."""
+        splits = {}
         for split in SPLITS:
-            y = self.read(f"y_{split}")
+            y, name = self.read(f"y_{split}"), f"groups_{split}"
             advice = "Provide more of them, or divide the data in another way."
             require_classes(y, {split: slice(None)}, classes, advice)
-            splits[split] = _counts(y, len(classes))
-            if f"groups_{split}" in self.written:
-                unit = "groups" if kind == "features" else "subjects"
-                splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
-        used = {}
-        for split in ("train",) if kind == "features" else ("train", "test"):
-            used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, None, f"x_{split}")
-        return splits, used
+            splits[split] = _counts(y, classes, **({unit: self.read(name)} if name in self.written else {}))
+        return splits
 
 
-def _counts(y: Array, classes: int) -> dict[str, Any]:
-    """Return the number of labels y (N,), in all and of each class."""
-    return {"n": len(y), "counts": [int(n) for n in np.bincount(y, minlength=classes)]}
+def _counts(y: Array, classes: Sequence[str], **groups: Array) -> dict[str, Any]:
+    """Return the number of labels y (N,), in all and of each class, and of different groups."""
+    counts = {"n": len(y), "counts": np.bincount(y, minlength=len(classes)).tolist()}
+    return counts | {unit: len(np.unique(values)) for unit, values in groups.items()}
 
 
 @contextmanager

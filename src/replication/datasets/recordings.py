@@ -1,19 +1,13 @@
 """Recordings: what encoders and other classifiers see of each hour, the common part of the sepsis sources, and Challenge 2019.
 
-PhysioNet/CinC Challenge 2019 has hourly ICU records as pipe-separated files, one for each patient, in zips or folders. It
-labels the hours from six before the onset of sepsis to the end of the record with 1. The hour is ICULOS, the hours since
-admission to the ICU, which does not always begin at 1.
-
-The sources share valid ranges, folds by patient and the arrays of the prepared form. `hourly_inputs` summarises an hour and the
-earlier hours of the same recording. Its values are in standard deviations of the training data; a variable without a measurement
-so far has the training mean.
+PhysioNet/CinC Challenge 2019 has hourly ICU records as pipe-separated files, one for each patient, in zips or folders. The hour
+is ICULOS, the hours since admission to the ICU, which does not always begin at 1.
 """
 
 import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,14 +28,9 @@ Floats = npt.NDArray[np.float32]
 
 CLASSES = ["no sepsis", "sepsis"]
 UNITS = {
-    "HR": "beats/min",
-    "O2Sat": "%",
-    "Temp": "degrees Celsius",
-    "SBP": "mmHg",
-    "MAP": "mmHg",
-    "DBP": "mmHg",
+    "HR": "beats/min", "O2Sat": "%", "Temp": "degrees Celsius", "SBP": "mmHg", "MAP": "mmHg", "DBP": "mmHg",
     "Resp": "breaths/min",
-}
+}  # fmt: skip
 ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only", "onset")
 """Settings that decide which recordings are admitted, where a source has them."""
 LAGS = (1, 4, 8)
@@ -49,10 +38,8 @@ LAGS = (1, 4, 8)
 TIME_SCALES = (2, 8, 32)
 """Hours; each adds the mean and the deviation of the last value and the share of hours with a measurement, with weights that fall
 by the factor e in that time."""
-# Larger distances from the training mean are cut to this one, in standard deviations.
-_FURTHEST = 6.0
-# Later hours of the stay count as this one (two weeks).
-_LONGEST = 336
+_FURTHEST = 6.0  # Larger distances from the training mean, in standard deviations, are cut to this one.
+_LONGEST = 336  # Later hours of the stay count as this one (two weeks).
 
 
 class Rows(NamedTuple):
@@ -87,12 +74,8 @@ def positive_recordings(rows: Rows) -> Mask:
 def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
     """Return in words how the cohort came about, step by step, and the settings that decide it."""
     steps = "; ".join(f"{step['n']} {step['unit']}: {step['step']}" for step in flow)
-    text = f"The cohort: {steps}."
-    losses = [(before["n"] - after["n"], after["step"]) for before, after in pairwise(flow)]
-    if losses and max(losses)[0] > 0:
-        text += f" The step that left out most ({max(losses)[0]}): {max(losses)[1]}."
     decided = ", ".join(f"{name} {settings[name]}" for name in ADMITTING if name in settings)
-    return f"{text} Its settings: {decided}."
+    return f"The cohort: {steps}. Its settings: {decided}."
 
 
 def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indices, str]:
@@ -102,27 +85,21 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     InputError, with the setting to change, when a part has no hour of a class.
     """
     key, advice = "cohort", "Correct the settings that admit recordings, or provide others."
-    if (rows.y == 1).any() and "label_hours_before" in settings:
-        hours = settings["label_hours_before"]
-        key = "label_hours_before"
-        advice = (
-            f"Every hour left lies within {hours} hours before the onset or after it. Lower it, raise `minimum_onset_hours` "
-            f"above {hours}, or set `cohort` to all."
-        )
+    if (rows.y == 1).any() and (hours := settings.get("label_hours_before")) is not None:
+        key, advice = "label_hours_before", f"Every hour left lies within {hours} hours before the onset or after it. "
+        advice += "Lower it, raise `minimum_onset_hours` above it, or set `cohort` to all."
     require_classes(rows.y, {key: slice(None)}, CLASSES, advice)
     share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
     if share is not None:
         development = draw_patients(rows.patients, rows.y, ~development, share, seed)
-    ids, first = np.unique(rows.recordings[~development], return_index=True)
-    patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
-    drawn = patient_folds(patients, positive, settings["folds"], seed)
-    folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
-    folds = np.where(development, DEVELOPMENT, folds)
-    parts = {}
+    others, folds = rows.take(~development), np.full(len(rows.y), DEVELOPMENT)
+    _, first, recording = np.unique(others.recordings, return_index=True, return_inverse=True)
+    positive = positive_recordings(others)[first]
+    folds[~development] = patient_folds(others.patients[first], positive, settings["folds"], seed)[recording]
     for fold in np.unique(folds[~development]):
-        parts[f"folds: the rows of fold {fold}"] = folds == fold
+        parts = {f"folds: the rows of fold {fold}": folds == fold}
         parts[f"folds: the rows beside fold {fold}, for training"] = ~development & (folds != fold)
-    require_classes(rows.y, parts, CLASSES, "Lower `folds` or admit more recordings.")
+        require_classes(rows.y, parts, CLASSES, "Lower `folds` or admit more recordings.")
     rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour (seed {seed})"
     if share is not None:
         rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
@@ -131,26 +108,16 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     return folds, rule
 
 
-def write(
-    raw: Raw,
-    out_dir: Path,
-    settings: Mapping[str, Any],
-    seed: int,
-    rows: Rows,
-    exclusions: Sequence[Mapping[str, Any]],
-    label_rule: str,
-    extra: Mapping[str, Any],
-) -> None:
-    """Write the prepared form.
+def write(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int, rows: Rows, **entries: Any) -> None:
+    """Write the prepared form, with these entries of `dataset.json`, `label_rule` and `flow` among them.
 
-    extra: further entries of `dataset.json`, `flow` among them. Raises InputError, with the flow and the settings behind it, when
-    a part has no hour of a class.
+    Raises InputError, with the flow and the settings behind it, when a part has no hour of a class.
     """
     variables = list(settings["variables"])
     try:
         folds, split_rule = draw_folds(rows, settings, seed)
     except InputError as error:
-        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None
+        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(entries['flow'], settings)}") from None
     with writing(out_dir) as writer:
         writer.array("x_all", rows.x)
         writer.array("observed_all", ~np.isnan(rows.x))
@@ -166,11 +133,9 @@ def write(
             variables=variables,
             units=[UNITS.get(name, "as in the records") for name in variables],
             sampling_rate=1 / 3600,
-            label_rule=label_rule,
             cohort=settings["cohort"],
             split_rule=split_rule,
-            exclusions=list(exclusions),
-            **extra,
+            **entries,
         )
 
 
@@ -196,17 +161,15 @@ def patient_folds(patients: Indices, positive: Mask, folds: int, seed: int) -> I
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    stratum = positive.astype(np.int64)
-    found = [len(np.unique(patients[stratum == value])) for value in (1, 0)]
+    found = [len(np.unique(patients[positive == value])) for value in (True, False)]
     if 0 < min(found) < folds or max(found) < folds:
-        raise InputError(
-            f"folds: found {found[0]} patients with a positive hour and {found[1]} without one, expected at least {folds} of "
-            "each, or none of one kind: one for each fold. Lower `folds` or admit more recordings."
-        )
+        counts = f"found {found[0]} patients with a positive hour and {found[1]} without one"
+        expected = f"expected at least {folds} of each, or none of one kind"
+        raise InputError(f"folds: {counts}, {expected}. Lower `folds` or admit more recordings.")
     alone = len(np.unique(patients)) == len(patients)
     splitter = (StratifiedKFold if alone else StratifiedGroupKFold)(folds, shuffle=True, random_state=seed)
     fold = np.full(len(patients), -1, dtype=np.int64)
-    for k, (_, test) in enumerate(splitter.split(patients, stratum, groups=None if alone else patients)):
+    for k, (_, test) in enumerate(splitter.split(patients, positive, groups=None if alone else patients)):
         fold[test] = k
     return fold
 
@@ -219,17 +182,11 @@ def hourly_names(variables: Sequence[str]) -> list[str]:
     return [f"{kind}: {name}" for kind in kinds for name in variables] + ["log hour of the stay", "hour of the stay"]
 
 
-def hourly_inputs(
-    x: Floats,
-    recording: Indices,
-    hours: Floats,
-    mean: Sequence[float],
-    sd: Sequence[float],
-) -> Floats:
-    """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
+def hourly_inputs(x: Floats, recording: Indices, hours: Floats, mean: Sequence[float], sd: Sequence[float]) -> Floats:
+    """Return the inputs (rows, F) of each hour, which summarise it and the earlier ones of its recording, as `hourly_names` says.
 
     x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time. recording,
-    hours: (rows,). mean, sd: (variables,), from training rows.
+    hours: (rows,). mean, sd: (variables,), from training rows; a variable without a measurement so far has this mean.
     """
     starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]
@@ -286,11 +243,10 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             continue
         with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
-                if not (info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts))):
-                    continue
-                if info.file_size > LARGEST_TEXT:
-                    raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
-                yield f"{path}: {info.filename}", archive.read(info)
+                if info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts)):
+                    if (size := info.file_size) > LARGEST_TEXT:
+                        raise InputError(f"{path}: {info.filename} unpacks to {size} bytes. Replace the archive.")
+                    yield f"{path}: {info.filename}", archive.read(info)
 
 
 def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
@@ -298,13 +254,12 @@ def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
     match = NAME.fullmatch(re.split("[/ ]", name)[-1])  # behind "archive.zip: ", in a folder or not
     if match is None:
         raise InputError(f"{name}: found another name than pNNNNNN.psv, expected that of a record. Rename it.")
-    with (
-        reading(name, f"a record with {', '.join([*variables, LABEL, HOUR])} (`variables` of the entry among them)"),
-        warnings.catch_warnings(action="error"),
-    ):
+    needed = [*variables, LABEL, HOUR]
+    expected = f"a record with {', '.join(needed)} (`variables` of the entry among them)"
+    with reading(name, expected), warnings.catch_warnings(action="error"):
         header, *lines = data.decode("utf-8-sig").splitlines()
         columns = header.split("|")
-        if odd := [column for column in (*variables, LABEL, HOUR) if columns.count(column) != 1]:
+        if odd := [column for column in needed if columns.count(column) != 1]:
             raise ValueError(f"not one column each of {', '.join(odd)} among {', '.join(columns)}")
         if not any(lines):
             raise InputError(f"{name}: found a header and no hour below it, expected some. Remove the record.")
@@ -330,8 +285,8 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
         raise InputError(f"record p{numbers[times > 1][0]:06d}.psv appears twice; give zips or folders, not both")
     rows = whole.take(np.lexsort((whole.hours, whole.recordings)))
     if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
-        name, hour = f"p{rows.recordings[twice[0]]:06d}.psv", rows.hours[twice[0]]
-        raise InputError(f"record {name}: found {HOUR} {hour:g} more than once, expected each hour once. Correct it.")
+        found = f"record p{rows.recordings[twice[0]]:06d}.psv: found {HOUR} {rows.hours[twice[0]]:g} more than once"
+        raise InputError(f"{found}, expected each hour once. Correct it.")
     return rows
 
 
@@ -342,16 +297,14 @@ def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], 
     total = len(np.unique(rows.recordings))
     flow = [{"step": "records found", "n": total, "unit": "recordings"}]
     if settings["cohort"] == "sepsis_only":
-        positive = positive_recordings(rows)
-        without = len(np.unique(rows.recordings[~positive]))
-        exclusions.append({"reason": "recordings without a positive hour", "count": without})
-        rows = rows.take(positive)
-        flow.append({"step": "with a positive hour", "n": total - without, "unit": "recordings"})
+        rows = rows.take(positive_recordings(rows))
+        left = len(np.unique(rows.recordings))
+        exclusions.append({"reason": "recordings without a positive hour", "count": total - left})
+        flow.append({"step": "with a positive hour", "n": left, "unit": "recordings"})
     exclusions += outside_to_missing(rows.x, settings["variables"])
-    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
-    rule += "gives it"
-    extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
-    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record"
+    extra = {"label_rule": f"{rule}, as the source gives it", "label_hours_before": LABEL_HOURS_BEFORE}
+    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow)
 
 
 CHALLENGE2019 = Source(

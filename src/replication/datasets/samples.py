@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from clailearn.errors import InputError
 from replication.datasets.prepared import SPLITS, require_classes
@@ -45,11 +46,8 @@ class Column:
         if not samples.size:
             return
         value = found if isinstance(found, str) else f"'{np.asarray(found)[samples[0]]}'"
-        more = f", and in {len(samples) - 1} more" if len(samples) > 1 else ""
-        raise InputError(
-            f"{self.path}: found {value} in {self.name} {self.locate(int(samples[0]))}{more}, expected {expected}. Correct or "
-            "remove it."
-        )
+        at = self.locate(int(samples[0])) + (f", and in {len(samples) - 1} more" if len(samples) > 1 else "")
+        raise InputError(f"{self.path}: found {value} in {self.name} {at}, expected {expected}. Correct or remove it.")
 
     def refuse_infinite(self, values: npt.NDArray[Any], found: Any, remedy: str = "") -> None:
         """Raise InputError for the first of the values (N,) that is no finite number which float32 can hold."""
@@ -73,27 +71,21 @@ class Column:
 
         Those that are named are meant as they stand: beats of a heart are A and a, for instance.
         """
-        first_of = dict[Decimal | str, str]()
+        first_of, what = dict[Decimal | str, str](), f"{self.path}: {self.name}: found"
         for text in np.unique(texts).tolist():
             if not text.isprintable():
-                raise InputError(
-                    f"{self.path}: {self.name}: found the text '{text}', expected one that can be printed. Correct it."
-                )
+                raise InputError(f"{what} the text '{text}', expected one that can be printed. Correct it.")
             for meaning in (Decimal, str.casefold):
                 with suppress(InvalidOperation, TypeError):  # no number, or one that cannot be looked up, such as sNaN
                     if (first := first_of.setdefault(meaning(text), text)) != text and not {first, text} <= named:
-                        raise InputError(
-                            f"{self.path}: {self.name}: found {first} and {text}, expected one way to write it. Correct it, or "
-                            "rename one (`classes` of the entry may name both)."
-                        )
+                        remedy = "Correct it, or rename one (`classes` of the entry may name both)."
+                        raise InputError(f"{what} {first} and {text}, expected one way to write it. {remedy}")
 
     def values(self, values: npt.NDArray[Any], samples: int, classes: Sequence[Any] | None = None) -> npt.NDArray[Any]:
         """Return whole numbers or texts (N,), texts as `texts` has them; raise InputError unless each sample has one."""
         if values.shape != (samples,) or values.dtype.kind not in "biuU":
-            raise InputError(
-                f"{self.path}: found {self.name} as {values.dtype} {values.shape} beside {samples} samples, expected a whole "
-                "number or a text for each sample. Correct the array."
-            )
+            found = f"found {self.name} as {values.dtype} {values.shape} beside {samples} samples"
+            raise InputError(f"{self.path}: {found}, expected a whole number or a text for each. Correct the array.")
         return self.texts(values, classes) if values.dtype.kind == "U" else values
 
     def class_indices(
@@ -110,9 +102,8 @@ class Column:
         if values.dtype.kind != "U" and not set(texts.tolist()) <= set(names):
             texts, known = values.astype(np.int64).astype(str), [str(k) for k in range(len(names))]
             also = f", by name or by number from 0 to {len(names) - 1}"
-        self.refuse(~np.isin(texts, known), texts, f"one of {', '.join(names)}{also}, as `classes` has them")
-        index_of = {name: k for k, name in enumerate(known)}
-        y = np.array([index_of[text] for text in texts.tolist()], dtype=np.int64)
+        y = pd.Index(known).get_indexer(pd.Index(texts)).astype(np.int64)
+        self.refuse(y < 0, texts, f"one of {', '.join(names)}{also}, as `classes` has them")
         ordered = positive_last(names, positive)
         return ordered, y if ordered == names else 1 - y
 
@@ -141,10 +132,8 @@ def positive_last(names: Sequence[str], positive: str | int | None) -> list[str]
     if positive is None:
         return list(names)
     if len(names) != 2 or str(positive) not in names:
-        raise InputError(
-            f"found the classes {', '.join(names)} and the positive class {positive}, expected it to be one of two. Correct or "
-            "remove `positive` of the entry."
-        )
+        found = f"found the classes {', '.join(names)} and the positive class {positive}"
+        raise InputError(f"{found}, expected it to be one of two. Correct or remove `positive` of the entry.")
     return sorted(names, key=str(positive).__eq__)
 
 
@@ -162,17 +151,14 @@ def stratified_validation(
         parts = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
     counts = np.bincount(y, minlength=len(classes))
     if not parts or any(len(np.unique(y[part])) < len(classes) for part in parts):
-        raise InputError(
-            f"{key}: found {counts.min()} of {len(y)} samples in class '{classes[int(counts.argmin())]}', too few for a share of "
-            f"{share:g} with at least one sample of each class on either side. Change `{key}` or provide more samples."
-        )
+        found = f"found {counts.min()} of {len(y)} samples in class '{classes[int(counts.argmin())]}'"
+        expected = f"expected enough for a share of {share:g} with some on either side"
+        raise InputError(f"{key}: {found}, {expected}. Change it, or provide more.")
     return np.sort(parts[0]), np.sort(parts[1])
 
 
-def group_split(
-    groups: npt.NDArray[Any], settings: Mapping[str, Any], seed: int, unit: str
-) -> dict[str, npt.NDArray[Any]]:
-    """Divide groups (N,), such as subjects, into SPLITS, ascending, with at least one group in each.
+def group_split(groups: npt.NDArray[Any], settings: Mapping[str, Any], seed: int, unit: str) -> dict[str, Any]:
+    """Divide groups (N,), such as subjects, into SPLITS, arrays in ascending order, with at least one group in each.
 
     Of them `test_share` are for test, and `validation_share` of the others for validation. unit: what a message calls the
     groups. Raises InputError for fewer than three groups.
@@ -183,11 +169,8 @@ def group_split(
     order = np.random.default_rng(seed).permutation(unique)
     n_test = min(max(1, round(settings["test_share"] * len(order))), len(order) - 2)
     n_val = min(max(1, round(settings["validation_share"] * (len(order) - n_test))), len(order) - n_test - 1)
-    return {
-        "train": np.sort(order[n_test + n_val :]),
-        "val": np.sort(order[n_test : n_test + n_val]),
-        "test": np.sort(order[:n_test]),
-    }
+    test, val, train = np.split(order, [n_test, n_test + n_val])
+    return {"train": np.sort(train), "val": np.sort(val), "test": np.sort(test)}
 
 
 def rows_of_groups(

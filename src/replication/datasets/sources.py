@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
 from clailearn.errors import InputError
 from replication.datasets.files import TREE, checksum_of, describe_files, matching
@@ -25,14 +25,12 @@ from replication.runs.registry import read_json
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = ("dataset", "version", "file", "url", "checksum", "licence", "access")
 RETRIES = 3  # further attempts at an address
 TIMEOUT = 60.0  # seconds without a byte after which an attempt has failed
 
 
-@dataclass(frozen=True)
-class Row:
-    """A file in the table of sources; an address or a checksum that is not stated is empty."""
+class Row(NamedTuple):
+    """A file in the table of sources, by its columns; an address or a checksum that is not stated is empty."""
 
     dataset: str
     version: str
@@ -78,29 +76,25 @@ class Raw:
         """Return the file of a source that reads one; raise InputError for several."""
         path, *others = self.find()
         if others:
-            raise InputError(
-                f"datasets.{self.dataset}.path: found {len(others) + 1} files in {self.path}, expected one. Set it to one file."
-            )
+            found = f"found {len(others) + 1} files in {self.path}"
+            raise InputError(f"datasets.{self.dataset}.path: {found}, expected one. Set it to one file.")
         return path
 
     def check_sizes(self, manifest: Path) -> None:
         """Raise InputError for a file that is missing or has another size than in `manifest`; those of trees are left out."""
         for listed in self.files:
-            path = self.folder / listed["file"]
-            if listed["checksum"].startswith(TREE):
-                continue
+            path, size = self.folder / listed["file"], listed["size"]
             state = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
-            if state != f"has {listed['size']} bytes":
+            if state != f"has {size} bytes" and not listed["checksum"].startswith(TREE):
                 raise InputError(
-                    f"{self.dataset}: {path} {state}, expected {listed['size']} bytes as {manifest} has it: the raw files have "
-                    "changed since they were verified. Put the file back; or have them verified and recorded anew, with "
-                    f"`--forcerun {manifest}` added to your snakemake command."
+                    f"{self.dataset}: {path} {state}, expected {size} bytes as {manifest} has it: it has changed since it was "
+                    f"verified. Put it back; or add `--forcerun {manifest}` to your snakemake command to verify it anew."
                 )
 
     def write(self, path: Path) -> None:
-        values = asdict(self) | {"path": str(self.path)}
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False, default=str)
+        path.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> "Raw":
@@ -119,8 +113,7 @@ class Source:
     choose: returns the rows of the table of sources that the settings need.
     catalogued: returns rows that the source itself knows, beside those of the table.
     unpack: returns the files that it reads, all in one folder, where needed taken out of an archive into a folder.
-    official_only: whether what `path` names, too, must have the checksums of the table.
-    algorithm: of the checksums in the manifest.
+    official: the algorithm of the table's checksums, if what `path` names, too, must have them.
     """
 
     files: Sequence[str]
@@ -130,16 +123,13 @@ class Source:
     choose: Callable[[Sequence[Row], Mapping[str, Any]], Sequence[Row]] = lambda rows, settings: rows
     catalogued: Callable[[Mapping[str, Any]], Sequence[Row]] = lambda settings: ()
     unpack: Callable[[Sequence[Path], Path], list[Path]] | None = None
-    official_only: bool = False
-    algorithm: str = "sha256"
+    official: str | None = None
 
     def own_files(self, path: Path, key: str) -> list[Path]:
         """Return the files that it reads at the user's `path`; raise InputError, naming the key, where there are none."""
         if not path.exists():
-            raise InputError(
-                f"{key}: {path} does not exist; expected {self.expects}. Correct {key}, or set it to null to use the files of "
-                "data_dir."
-            )
+            remedy = f"Correct {key}, or set it to null to use the files of data_dir."
+            raise InputError(f"{key}: {path} does not exist; expected {self.expects}. {remedy}")
         paths = [path] if path.is_file() else matching(path, self.files)
         if not paths:
             found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
@@ -150,10 +140,8 @@ class Source:
 def source_of(name: str) -> Source:
     """Return the source that an entry names; raise InputError for another name than those of `SOURCES`."""
     if name not in SOURCES:
-        raise InputError(
-            f"source '{name}': found none of this name, expected one of {', '.join(SOURCES)}. Correct the dataset's `source`, or "
-            "write it (docs/extending.md)."
-        )
+        expected = f"expected one of {', '.join(SOURCES)}"
+        raise InputError(f"source '{name}': found none of this name, {expected}. Correct it, or see docs/extending.md.")
     source: Source = resolve_name(SOURCES[name])
     return source
 
@@ -169,15 +157,11 @@ def verify(path: Path, checksum: str, dataset: str) -> None:
 
     The one file without a checksum, which its server packs on demand, must be a complete zip.
     """
-    if checksum:
-        expected, found = checksum, checksum_of(path, checksum.partition(":")[0])
-    else:
-        expected = "a complete zip"
-        found = expected if zipfile.is_zipfile(path) else "another file"
-    if found != expected:
+    found = checksum_of(path, checksum.partition(":")[0]) if checksum else "another file"
+    if found != checksum and not (checksum == "" and zipfile.is_zipfile(path)):
         raise InputError(
-            f"{dataset}: {path}: found {found}, expected {expected}. The file is cut short, damaged or of another version. "
-            "Replace it, or remove it to have it downloaded, and run again."
+            f"{dataset}: {path}: found {found}, expected {checksum or 'a complete zip'}. The file is cut short, damaged or of "
+            "another version. Replace it, or remove it to have it downloaded, and run again."
         )
 
 
@@ -202,10 +186,9 @@ def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
             try:
                 store.fetch(row.file, downloader=downloader)
             except (OSError, ValueError) as error:  # requests' errors are OSErrors, pooch's ValueErrors
-                raise InputError(
-                    f"{dataset}: {row.file} could not be obtained ({error}). Access: {row.access}. Put the file at "
-                    f"{path.resolve()} by hand and run again."
-                ) from error
+                found = f"{row.file} could not be obtained ({error}). Access: {row.access}"
+                remedy = f"Put the file at {path.resolve()} by hand and run again."
+                raise InputError(f"{dataset}: {found}. {remedy}") from error
         verify(path, row.checksum, dataset)
         logger.info("%s: file %d of %d, %s, is verified", dataset, number, len(rows), row.file)
 
@@ -228,10 +211,8 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         needed = source.choose(rows, settings)
         if not needed:
             access = f"access: {stated[0].access}" if stated else f"{table} has no row of it"
-            raise InputError(
-                f"{key} is not set, and source '{settings['source']}' has nothing to download ({access}). Set {key} to "
-                f"your copy: {source.expects}."
-            )
+            found = f"{key} is not set, and source '{settings['source']}' has nothing to download ({access})"
+            raise InputError(f"{found}. Set {key} to your copy: {source.expects}.")
         download(dataset, needed, folder)
         path, given, official = folder, [folder / row.file for row in needed], needed[0]
     else:
@@ -242,7 +223,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         paths = source.unpack(given, folder)
         path = paths[0].parent
     try:
-        official = official or _published(dataset, paths, rows, source.official_only)
+        official = official or _published(dataset, paths, rows, source.official is not None)
     except InputError:
         for unpacked in set(paths) - set(given):
             unpacked.unlink()
@@ -253,7 +234,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         source=settings["source"],
         version=official.version if official else "as provided",
         path=path,
-        files=describe_files(paths, path.parent if path.is_file() else path, source.algorithm),
+        files=describe_files(paths, path.parent if path.is_file() else path, source.official or "sha256"),
         licence=described.licence if described else "not stated",
         access=described.access if described else "as provided",
         miniature=miniature,
@@ -299,10 +280,9 @@ def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row], require
         checksums = [checksum_of(path, algorithm) for algorithm in algorithms]
         row = next((by_checksum[checksum] for checksum in checksums if checksum in by_checksum), None)
         if required and (row is None or Path(row.file).name != path.name):
-            raise InputError(
-                f"datasets.{dataset}.path: {path} has checksum {', '.join(checksums)}, not the official one of its name. "
-                "Replace the file by the official one, or name another source in the entry."
-            )
+            state = f"{path} has checksum {', '.join(checksums)}, not the official one of its name"
+            remedy = "Replace the file by the official one, or name another source in the entry."
+            raise InputError(f"datasets.{dataset}.path: {state}. {remedy}")
         if row is None:
             if by_checksum:
                 logger.info("%s: %s has none of the published checksums: recorded as provided", dataset, path)

@@ -62,10 +62,10 @@ RULES = {
 }
 
 
-def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Delete stays by rules (reason, SQL condition) in order; return reason, count and number left for each."""
+def leave_out(database: DuckDBPyConnection, rules: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Delete stays by rules in order, SQL conditions by their reason; return reason, count and number left for each."""
     exclusions = []
-    for reason, rule in rules:
+    for reason, rule in rules.items():
         dropped = count(database, f"SELECT count(*) FROM stays WHERE {rule}")
         with executing("the stays"):
             database.execute(f"DELETE FROM stays WHERE {rule}")
@@ -92,21 +92,16 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
     total = count(database, "SELECT count(*) FROM icustays")
     known = count(database, "SELECT count(*) FROM stays")
     if ageless := count(database, "SELECT count(*) FROM stays WHERE age IS NULL AND intime IS NOT NULL"):
-        raise InputError(
-            f"hosp/patients: found {ageless} stays of patients without an age, expected anchor_age and anchor_year."
-        )
-    exclusions = [
-        {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
-    ]
-    rules = [
-        (f"stays of patients younger than {settings['minimum_age']} years", f"age < {settings['minimum_age']}"),
-        ("stays without an end", "hours IS NULL"),
-    ]
-    if settings["first_stay_only"]:
-        rules.append(("later stays of the same patient", "number > 1"))
-    rules.append((f"stays shorter than {settings['minimum_hours']} hours", f"hours < {settings['minimum_hours']}"))
-    exclusions += leave_out(database, rules)
-    longest = settings["maximum_hours"]
+        raise InputError(f"hosp/patients: found {ageless} stays without an age, expected anchor_age and anchor_year.")
+    unknown = {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
+    youngest, least, longest = (settings[name] for name in ("minimum_age", "minimum_hours", "maximum_hours"))
+    rules = {
+        f"stays of patients younger than {youngest} years": f"age < {youngest}",
+        "stays without an end": "hours IS NULL",
+        **({"later stays of the same patient": "number > 1"} if settings["first_stay_only"] else {}),
+        f"stays shorter than {least} hours": f"hours < {least}",
+    }
+    exclusions = [unknown, *leave_out(database, rules)]
     beyond = count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
     exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
     with executing("the stays"):
@@ -117,25 +112,20 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
 def select_cohort(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Delete stays by onset, cohort and lack of vital signs; return the exclusions as `leave_out` does."""
     earliest = settings["minimum_onset_hours"]
-    rules = [
-        (
-            f"stays with an onset before hour {earliest}",
-            f"stay_id IN (SELECT stay_id FROM onsets WHERE onset < {earliest})",
-        ),
-        ("stays without a vital sign", "stay_id NOT IN (SELECT stay_id FROM vitals WHERE hour >= 0)"),
-    ]
+    early = f"stay_id IN (SELECT stay_id FROM onsets WHERE onset < {earliest})"
+    rules = {f"stays with an onset before hour {earliest}": early}
+    rules["stays without a vital sign"] = "stay_id NOT IN (SELECT stay_id FROM vitals WHERE hour >= 0)"
     if settings["cohort"] == "sepsis_only":
-        rules.append(("stays without an onset of sepsis", "stay_id NOT IN (SELECT stay_id FROM onsets)"))
+        rules["stays without an onset of sepsis"] = "stay_id NOT IN (SELECT stay_id FROM onsets)"
     return leave_out(database, rules)
 
 
 def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the flow of the cohort (CONSORT): the number of all stays, then the number left after each rule."""
     steps = [item for item in exclusions if "left" in item]
-    first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
-    return [first] + [
-        {"step": f"after leaving out {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps
-    ]
+    left = {"ICU stays in the tables": steps[0]["count"] + steps[0]["left"]}
+    left |= {f"after leaving out {item['reason']}": item["left"] for item in steps}
+    return [{"step": step, "n": n, "unit": "stays"} for step, n in left.items()]
 
 
 def read_treatment(database: DuckDBPyConnection) -> None:
@@ -215,7 +205,7 @@ def find_onsets(database: DuckDBPyConnection, rule: str) -> None:
             SELECT s.stay_id, s.hours, u.suspicion, min(f.hour) AS sofa
             FROM stays s
             JOIN (
-                SELECT t.stay_id, CAST(floor(epoch(p.time - t.intime) / 3600) AS INTEGER) AS suspicion
+                SELECT t.stay_id, hour_of(p.time, t.intime) AS suspicion
                 FROM suspicions p JOIN stays t USING (subject_id)
             ) u USING (stay_id)
             JOIN ({failing}) f ON f.stay_id = s.stay_id
@@ -253,16 +243,12 @@ def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[f
         FROM readings JOIN (VALUES {limits}) AS limits(variable, low, high) USING (variable)
         WHERE reading BETWEEN low AND high GROUP BY ALL
     """)
-    return [
-        {
-            "reason": f"values of {name} outside {low:g} to {high:g}",
-            "count": count(
-                database,
-                f"SELECT count(*) FROM readings WHERE variable = '{name}' AND NOT reading BETWEEN {low} AND {high}",
-            ),
-        }
-        for name, (low, high) in ranges.items()
-    ]
+    exclusions = []
+    for name, (low, high) in ranges.items():
+        outside = f"readings WHERE variable = '{name}' AND NOT reading BETWEEN {low} AND {high}"
+        dropped = count(database, f"SELECT count(*) FROM {outside}")
+        exclusions.append({"reason": f"values of {name} outside {low:g} to {high:g}", "count": dropped})
+    return exclusions
 
 
 def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Rows:
@@ -277,15 +263,9 @@ def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Ro
         WHERE g.hour >= 0 GROUP BY ALL ORDER BY g.stay_id, g.hour
     """
     with executing("the hours of the stays"):
-        table = database.execute(sql).fetchnumpy()
-    x = np.stack([np.ma.filled(np.ma.asarray(table[name], dtype=np.float32), np.nan) for name in names], axis=1)
-    return Rows(
-        x=x,
-        y=np.asarray(table["y"]).astype(np.int64),
-        recordings=np.asarray(table["stay_id"], dtype=np.int64),
-        patients=np.asarray(table["subject_id"], dtype=np.int64),
-        hours=np.asarray(table["hour"]).astype(np.float32),
-    )
+        table = database.execute(sql).df()
+    y, recordings, patients = (table[name].to_numpy(np.int64) for name in ("y", "stay_id", "subject_id"))
+    return Rows(table[names].to_numpy(np.float32), y, recordings, patients, table["hour"].to_numpy(np.float32))
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -311,17 +291,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
         exclusions += select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
-    rule = (
-        f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({RULES[settings['onset']].words}, "
-        "time: earliest) to the end of the stay"
-    )
-    extra = {
-        "flow": flow_of(exclusions),
-        "coverage": covered,
-        "lacking": lacking,
-        "label_hours_before": settings["label_hours_before"],
-    }
-    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+    hours, words = settings["label_hours_before"], RULES[settings["onset"]].words
+    rule = f"1 from {hours} hours before the onset of sepsis ({words}, time: earliest) to the end of the stay"
+    extra = {"label_rule": rule, "label_hours_before": hours, "coverage": covered, "lacking": lacking}
+    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow_of(exclusions))
 
 
 SOURCE = Source(

@@ -6,7 +6,6 @@ where they differ.
 """
 
 import logging
-from collections.abc import Sequence
 
 from duckdb import DuckDBPyConnection
 
@@ -61,8 +60,7 @@ def read_events(database: DuckDBPyConnection) -> None:
     with executing("icu/chartevents.csv.gz"):
         database.execute(f"""
         CREATE TABLE chart AS
-        SELECT s.stay_id, CAST(c.charttime AS TIMESTAMP) AS time,
-            CAST(floor(epoch(CAST(c.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
+        SELECT s.stay_id, CAST(c.charttime AS TIMESTAMP) AS time, hour_of(c.charttime, s.intime) AS hour,
             CAST(c.itemid AS INTEGER) AS item, number(c.valuenum) AS value,
             CASE WHEN c.itemid IN ({texts(_WITH_TEXT)}) THEN trim(c.value) END AS text
         FROM chartevents c JOIN stays s ON CAST(c.stay_id AS BIGINT) = s.stay_id
@@ -73,8 +71,7 @@ def read_events(database: DuckDBPyConnection) -> None:
         database.execute(f"""
         CREATE TABLE labs AS
         SELECT s.stay_id, CAST(l.specimen_id AS BIGINT) AS specimen, CAST(l.charttime AS TIMESTAMP) AS time,
-            CAST(floor(epoch(CAST(l.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
-            CAST(l.itemid AS INTEGER) AS item, number(l.valuenum) AS value,
+            hour_of(l.charttime, s.intime) AS hour, CAST(l.itemid AS INTEGER) AS item, number(l.valuenum) AS value,
             CASE WHEN l.itemid = '{SPECIMEN}' THEN l.value END AS text
         FROM (SELECT * FROM labevents
               WHERE itemid IN ({texts([PAO2, FIO2, PLATELETS, BILIRUBIN, CREATININE])}) AND valuenum IS NOT NULL
@@ -86,8 +83,7 @@ def read_events(database: DuckDBPyConnection) -> None:
         database.execute(f"""
         CREATE TABLE pressors AS
         SELECT s.stay_id, CAST(i.itemid AS INTEGER) AS item,
-            CAST(floor(epoch(CAST(i.starttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS first_hour,
-            CAST(floor(epoch(CAST(i.endtime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS last_hour,
+            hour_of(i.starttime, s.intime) AS first_hour, hour_of(i.endtime, s.intime) AS last_hour,
             number(i.rate) * CASE WHEN i.itemid = '{NOREPINEPHRINE}' AND i.rateuom = 'mg/kg/min'
                 AND coalesce(number(i.patientweight), 0) <> 1 THEN 1000 ELSE 1 END AS rate
         FROM inputevents i JOIN stays s ON CAST(i.stay_id AS BIGINT) = s.stay_id
@@ -97,8 +93,7 @@ def read_events(database: DuckDBPyConnection) -> None:
     with executing("icu/outputevents.csv.gz"):
         database.execute(f"""
         CREATE TABLE urine AS
-        SELECT s.stay_id, CAST(o.charttime AS TIMESTAMP) AS time,
-            CAST(floor(epoch(CAST(o.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
+        SELECT s.stay_id, CAST(o.charttime AS TIMESTAMP) AS time, hour_of(o.charttime, s.intime) AS hour,
             sum(CASE WHEN o.itemid = '{IRRIGANT_IN}' THEN -abs(number(o.value)) ELSE number(o.value) END) AS value
         FROM outputevents o JOIN stays s ON CAST(o.stay_id AS BIGINT) = s.stay_id
         WHERE o.itemid IN ({texts([*URINE, IRRIGANT_IN, IRRIGANT_AND_URINE_OUT])}) GROUP BY ALL
@@ -153,27 +148,28 @@ def score_sofa(database: DuckDBPyConnection) -> None:
     _urine_a_day(database)
     with executing("what SOFA is scored from"):
         database.execute(f"""
+        CREATE MACRO below(x, one, two, three, four) AS CASE WHEN x < four THEN 4 WHEN x < three THEN 3
+            WHEN x < two THEN 2 WHEN x < one THEN 1 ELSE 0 END;
+        CREATE MACRO above(x, one, two, three, four) AS CASE WHEN x >= four THEN 4 WHEN x >= three THEN 3
+            WHEN x >= two THEN 2 WHEN x >= one THEN 1 ELSE 0 END;
+
         CREATE TABLE points AS
         SELECT stay_id, hour, 'respiration' AS part, CASE WHEN ratio < 100 AND ventilated THEN 4
             WHEN ratio < 200 AND ventilated THEN 3 WHEN ratio < 300 THEN 2 WHEN ratio < 400 THEN 1 ELSE 0 END AS score
             FROM oxygenation
         UNION ALL
-        SELECT stay_id, hour, 'coagulation', CASE WHEN value < 20 THEN 4 WHEN value < 50 THEN 3 WHEN value < 100 THEN 2
-            WHEN value < 150 THEN 1 ELSE 0 END FROM labs WHERE item = {PLATELETS}
+        SELECT stay_id, hour, 'coagulation', below(value, 150, 100, 50, 20) FROM labs WHERE item = {PLATELETS}
         UNION ALL
-        SELECT stay_id, hour, 'liver', CASE WHEN value >= 12 THEN 4 WHEN value >= 6 THEN 3 WHEN value >= 2 THEN 2
-            WHEN value >= 1.2 THEN 1 ELSE 0 END FROM labs WHERE item = {BILIRUBIN}
+        SELECT stay_id, hour, 'liver', above(value, 1.2, 2, 6, 12) FROM labs WHERE item = {BILIRUBIN}
         UNION ALL
-        SELECT stay_id, hour, 'kidney', CASE WHEN value >= 5 THEN 4 WHEN value >= 3.5 THEN 3 WHEN value >= 2 THEN 2
-            WHEN value >= 1.2 THEN 1 ELSE 0 END FROM labs WHERE item = {CREATININE}
+        SELECT stay_id, hour, 'kidney', above(value, 1.2, 2, 3.5, 5) FROM labs WHERE item = {CREATININE}
         UNION ALL
         SELECT stay_id, hour, 'kidney', CASE WHEN volume < 200 THEN 4 WHEN volume < 500 THEN 3 ELSE 0 END FROM urine_a_day
         UNION ALL
-        SELECT stay_id, hour, 'consciousness', CASE WHEN total < 6 THEN 4 WHEN total < 10 THEN 3 WHEN total < 13 THEN 2
-            WHEN total < 15 THEN 1 ELSE 0 END FROM coma
+        SELECT stay_id, hour, 'consciousness', below(total, 15, 13, 10, 6) FROM coma
         UNION ALL
         SELECT stay_id, hour, 'circulation', 1 FROM chart
-            WHERE item IN ({", ".join(map(str, VITALS["MAP"]))}) AND value > 0 AND value < 70
+            WHERE item IN ({texts(VITALS["MAP"])}) AND value > 0 AND value < 70
         UNION ALL
         SELECT stay_id, unnest(generate_series(greatest(first_hour, -24), last_hour)), 'circulation',
             CASE WHEN item = {DOPAMINE} AND rate > 15 THEN 4 WHEN item = {DOPAMINE} AND rate > 5 THEN 3
@@ -271,21 +267,18 @@ def _urine_a_day(database: DuckDBPyConnection) -> None:
 
 def coverage(database: DuckDBPyConnection) -> dict[str, int]:
     """Count the stays that have each ingredient of labels and variables at least once."""
-    chart: dict[str, Sequence[int]] = {f"vital sign {name}": items for name, items in VITALS.items()}
-    chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
+    coma = {"coma scale, eyes": EYE, "coma scale, speech": VERBAL, "coma scale, movement": MOTOR}
     labs = {"PaO2": PAO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}
-    sources = {
-        name: f"(SELECT stay_id FROM chart WHERE item IN ({', '.join(map(str, items))}))"
-        for name, items in chart.items()
-    }
-    sources |= {name: f"(SELECT stay_id FROM labs WHERE item = {item})" for name, item in labs.items()}
+    sources = {f"vital sign {name}": f"chart WHERE item IN ({texts(items)})" for name, items in VITALS.items()}
+    sources |= {name: f"chart WHERE item = {item}" for name, item in coma.items()}
+    sources |= {name: f"labs WHERE item = {item}" for name, item in labs.items()}
+    both = "(SELECT stay_id, item FROM labs UNION ALL SELECT stay_id, item FROM chart)"
     sources |= {
-        "FiO2": f"(SELECT stay_id FROM labs WHERE item = {FIO2} UNION ALL "
-        f"SELECT stay_id FROM chart WHERE item = {CHARTED_FIO2})",
+        "FiO2": f"{both} WHERE item IN ({FIO2}, {CHARTED_FIO2})",
         "mechanical ventilation": "ventilation",
         "vasopressors": "pressors",
         "urine": "urine",
-        "cultures": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM cultures))",
-        "antibiotics": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM antibiotics))",
+        "cultures": "stays SEMI JOIN cultures USING (subject_id)",
+        "antibiotics": "stays SEMI JOIN antibiotics USING (subject_id)",
     }
     return {name: count(database, f"SELECT count(DISTINCT stay_id) FROM {rows}") for name, rows in sources.items()}

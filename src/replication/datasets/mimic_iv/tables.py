@@ -48,16 +48,10 @@ def locate(folder: Path) -> dict[str, Path]:
     if len(roots) > 1:
         raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
     root = roots[0] if roots else folder
-    files, missing = {}, []
-    for table in TABLES:
-        paths = [p for p in (root / f"{table}.csv.gz", root / f"{table}.csv") if p.is_file()]
-        if paths:
-            files[table] = paths[0]
-        else:
-            missing.append(f"{table}.csv.gz")
-    if missing:
+    files = {table: [*filter(Path.is_file, (root / f"{table}.csv.gz", root / f"{table}.csv"))] for table in TABLES}
+    if missing := [f"{table}.csv.gz" for table, paths in files.items() if not paths]:
         raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
-    return files
+    return {table: paths[0] for table, paths in files.items()}
 
 
 def header(path: Path) -> list[str]:
@@ -81,17 +75,15 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
     database.execute("""
         CREATE MACRO number(entry) AS CASE WHEN entry IS NULL THEN NULL
-            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END
+            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END;
+        CREATE MACRO hour_of(time, start) AS CAST(floor(epoch(CAST(time AS TIMESTAMP) - start) / 3600) AS INTEGER)
     """)
     for table, file in locate(folder).items():
         columns = header(file)
         if missing := [name for name in TABLES[table].split() if name not in columns]:
-            # Without its header, a table begins with the row of a patient.
-            known = ", ".join(name for name in TABLES[table].split() if name in columns) or "none that is known"
-            raise InputError(
-                f"{file}: found no column {', '.join(missing)} among {len(columns)} ({known}), expected the table of MIMIC-IV "
-                "as distributed. Replace the file."
-            )
+            # Those that are there are not shown: without its header, a table begins with the row of a patient.
+            found = f"found no column {', '.join(missing)} among {len(columns)}"
+            raise InputError(f"{file}: {found}, expected the table of MIMIC-IV as distributed. Replace the file.")
         types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
         path = glob.escape(str(file)).replace("'", "''")
         with executing(str(file)):
@@ -111,25 +103,17 @@ def executing(what: str) -> Iterator[None]:
         text = str(error)
         # The database reports a full disk as lack of memory, too.
         if re.search("No space left|max_temp_directory_size", text):
-            raise InputError(
-                f"{what}: no room on the disk for the database, which is beside the prepared data. Free disk space there and run "
-                "again; nothing was left behind."
-            ) from None
+            found = "no room on the disk for the database, which is beside the prepared data"
+            raise InputError(f"{what}: {found}. Free disk space there and run again; nothing was left.") from None
         if isinstance(error, duckdb.OutOfMemoryException):
-            raise InputError(
-                f"memory_gb: the database ran out of this memory at {what}. Raise it as far as the machine allows, and run again."
-            ) from None
+            found = f"the database ran out of this memory at {what}"
+            raise InputError(f"memory_gb: {found}. Raise it as far as the machine allows, and run again.") from None
         parts = [type(error).__name__]
         parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
         parts += re.findall(r"Could not convert string|a number is not finite|not a valid", text)
-        parts += [
-            f"to {kind}"
-            for kind in re.findall(r"(?:to|format.*?) (DOUBLE|INT\d+|BIGINT|TIMESTAMP|timestamp)\b", text)[:1]
-        ]
-        raise InputError(
-            f"{what}: found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))}). Replace the "
-            "file; its rows are not shown here."
-        ) from None
+        parts += re.findall(r"\bto (?:DOUBLE|INT\d+|BIGINT|TIMESTAMP)\b", text)[:1]
+        found = f"found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))})"
+        raise InputError(f"{what}: {found}. Replace the file; its rows are not shown here.") from None
 
 
 def count(database: DuckDBPyConnection, sql: str, what: str = "the stays and their events") -> int:
@@ -155,13 +139,10 @@ def check_patients(database: DuckDBPyConnection, raw: Raw) -> None:
     """Raise InputError when the demo's patients pass for MIMIC-IV, or others, whose data are not open, for the demo's."""
     demo = patients_checksum(database) == DEMO_PATIENTS
     if demo and raw.access.startswith("credentialed"):
-        raise InputError(
-            f"datasets.{raw.dataset}.path: found the 100 patients of the open demo in {raw.path}, expected MIMIC-IV. Set "
-            f"datasets.{DEMO}.path to this folder and run {DEMO}, or correct datasets.{raw.dataset}.path."
-        )
-    if not demo and raw.access.startswith("open"):
-        raise InputError(
-            f"datasets.{raw.dataset}.path: found other patients than the 100 of the open demo in {raw.path}, expected "
-            "these alone, because the rows of others may not be passed on. Set datasets.mimic-iv.path to this folder and run "
-            f"mimic-iv, or correct datasets.{raw.dataset}.path."
-        )
+        found, right = f"the 100 patients of the open demo in {raw.path}, expected MIMIC-IV", DEMO
+    elif not demo and raw.access.startswith("open"):
+        found, right = f"other patients than the 100 of the open demo in {raw.path}, expected these alone", "mimic-iv"
+    else:
+        return
+    remedy = f"Set datasets.{right}.path to this folder and run {right}, or correct the path."
+    raise InputError(f"datasets.{raw.dataset}.path: found {found}, as rows of MIMIC-IV may not be passed on. {remedy}")

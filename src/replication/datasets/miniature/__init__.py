@@ -6,7 +6,6 @@ the table `sources.csv`, by which the files are fetched and verified. The classe
 perfect accuracy. The bytes depend on the seed alone.
 """
 
-import csv
 import datetime
 import gzip
 import io
@@ -18,14 +17,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
+from replication.datasets.band_powers import write_table
 from replication.datasets.files import checksum_of
 from replication.datasets.images import ARCHIVE, BATCHES, META, TEST, TRAIN
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.sleep_edf import write_table
-from replication.datasets.sources import COLUMNS
+from replication.datasets.sources import Row
 
 TABLE = "sources.csv"
 VERSION = "miniature"
@@ -139,10 +139,9 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
         psg = folder / f"{name}E0-PSG.edf"
         Edf(signals, **start, data_record_duration=seconds).write(psg)
         blocks += [("Sleep stage W", 4), ("Sleep stage ?", 40)]
-        starts = np.cumsum([0, *(n for _, n in blocks[:-1])]) * seconds
+        ends = seconds * np.cumsum([float(n) for _, n in blocks])
         marks = [
-            EdfAnnotation(float(start), float(n * seconds), text)
-            for (text, n), start in zip(blocks, starts, strict=True)
+            EdfAnnotation(e - n * seconds, float(n * seconds), text) for e, (text, n) in zip(ends, blocks, strict=True)
         ]
         hypnogram = folder / f"{name}EC-Hypnogram.edf"
         Edf([], **start, annotations=marks).write(hypnogram)
@@ -176,11 +175,7 @@ def make(dataset: str, folder: Path, seed: int) -> Path:
         raise InputError(f"dataset '{dataset}' has no miniature; expected one of {', '.join(GENERATORS)}")
     folder.mkdir(parents=True, exist_ok=True)
     files = GENERATORS[dataset](folder, np.random.default_rng([seed, list(GENERATORS).index(dataset)]))
-    table = folder / TABLE
-    with table.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for path in files:
-            name = path.relative_to(folder).as_posix()
-            writer.writerow([dataset, VERSION, name, "", checksum_of(path), "generated", "generated"])
-    return table
+    names = [path.relative_to(folder).as_posix() for path in files]
+    rows = [Row(dataset, VERSION, name, "", checksum_of(folder / name), "generated", "generated") for name in names]
+    pd.DataFrame(rows).to_csv(folder / TABLE, index=False)
+    return folder / TABLE

@@ -13,6 +13,7 @@ from scipy.signal import lfilter
 
 from replication.datasets.mimic_iv.tables import TABLES, VITALS
 
+Rows = dict[str, list[dict[str, Any]]]
 # Mean over patients; spread between patients and within one; drift up to the onset of sepsis.
 _USUAL = np.array([84.0, 97.2, 36.9, 122.0, 82.0, 64.0, 18.0])
 _BETWEEN = np.array([11.0, 1.2, 0.3, 13.0, 8.0, 7.0, 2.5])
@@ -98,9 +99,7 @@ def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) 
 class _Stay:
     """A stay and the `rows` of all tables, to which it adds its own; `keys` are its identifiers."""
 
-    def __init__(
-        self, rows: dict[str, list[dict[str, Any]]], number: int, patient: int, start: datetime.datetime
-    ) -> None:
+    def __init__(self, rows: Rows, number: int, patient: int, start: datetime.datetime) -> None:
         self.rows, self.start, self.number = rows, start, number
         self.keys = {
             "subject_id": 10_000_000 + 37 * patient,
@@ -126,15 +125,9 @@ class _Stay:
     def measure(self, hour: float, specimen: int, values: Mapping[int, str], **patient: Any) -> None:
         for item, value in values.items():
             number = value if value.replace(".", "", 1).isdigit() else ""
-            self.add(
-                "hosp/labevents",
-                specimen_id=430_000 * self.number + specimen,
-                itemid=item,
-                charttime=self.at(hour),
-                value=value,
-                valuenum=number,
-                **patient,
-            )
+            cells = {"itemid": item, "value": value, "valuenum": number}
+            specimen_id = 430_000 * self.number + specimen
+            self.add("hosp/labevents", specimen_id=specimen_id, charttime=self.at(hour), **cells, **patient)
 
     def culture(self, hour: float, timed: bool) -> None:
         """Add a blood culture, with its time or its day alone."""
@@ -149,7 +142,7 @@ class _Stay:
 
 def mimic_iv(folder: Path, rng: np.random.Generator) -> list[Path]:
     """Write 80 ICU stays of 74 patients, about half of them with an onset of sepsis; one is too short to keep."""
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in COLUMNS}
+    rows: Rows = {table: [] for table in COLUMNS}
     for number in range(80):
         again = number >= 74
         start = datetime.datetime(2150, 1, 1, 7, 20) + datetime.timedelta(days=30 * number + (4000 if again else 0))
