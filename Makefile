@@ -7,12 +7,15 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all env report verify test test-all test-chaos lint benchmark docs lock clean help
+.PHONY: all env demo report verify test test-all test-chaos lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
 
 env: $(INSTALLED) ## set up the environment, .venv, and do nothing else
+
+demo: $(INSTALLED) ## predict five tiles of PathMNIST by a published model, with the training tiles that vote for and against
+	$(BIN)/clailearn predict results/published/pathmnist/models/clai-m examples/tiles --votes 2
 
 report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tables, figures and claims
 	$(BIN)/snakemake --cores $(CORES) outputs

@@ -1,0 +1,13 @@
+"""Write the tiles of `make demo`, the first test tile of each of five classes: python workflow/scripts/write_tiles.py PATHMNIST.npz"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+TILES = {"adipose": 0, "lymphocytes": 3, "mucosa": 6, "stroma": 7, "tumour": 8}
+data, folder = np.load(sys.argv[1]), Path("examples/tiles")
+for name, label in TILES.items():
+    first = int(np.flatnonzero(data["test_labels"][:, 0] == label)[0])
+    Image.fromarray(data["test_images"][first]).save(folder / f"{name}_{first}.png")
