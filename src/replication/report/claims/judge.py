@@ -162,7 +162,7 @@ def _by_model(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 def sentence(finding: Finding) -> str:
     """Say what was found: the words of the verdict's outcome, or of each reading's where they differ."""
-    states = finding.claim["states"]
+    states = CLAIM_TEXTS["states"] | finding.claim["states"]
     shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome not in UNTESTED}
     words = {target: states[outcome].format(**_names(finding, target)) for target, outcome in shown.items()}
     if not shown:
@@ -211,7 +211,9 @@ def record(finding: Finding) -> dict[str, Any]:
     wanting = states and (frame.empty or not (frame["role"] == "control").any())
     return {
         "id": finding.number,
-        **{name: finding.claim[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
+        **{name: finding.claim[name] for name in ("title", "claim", "place", "test")},
+        "rule": finding.claim.get("rule", CLAIM_TEXTS["page"]["no verdict"]),
+        "limits": finding.claim["limits"],
         "outcome": finding.outcome if states else "",
         "qualifier": finding.qualifier if states else "",
         **{name: finding.at(name) if states else "" for name in ("half", "twice")},
