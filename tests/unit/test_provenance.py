@@ -82,7 +82,7 @@ def test_a_run_that_the_evidence_lacks_is_named() -> None:
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model() -> None:
     frame = pd.read_csv(TABLE1.with_suffix(".csv")).query("other.isna()")  # differences rest on the runs of two
-    traced = trace(frame, {}, published("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"))
+    traced = list(trace(frame, {}, published("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands")))
     assert sum(len(rows) for rows, _ in traced) == len(frame)
     for rows, behind in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()

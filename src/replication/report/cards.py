@@ -64,7 +64,6 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
 
 
 def _references(record: Mapping[str, Any]) -> str:
-    """Say which training samples vote, in the run and in the published model."""
     number, population = record["record"]["settings"]["inference"]["references"], sum(record["population"])
     voting = f"all {population:,}" if number == "all" else f"{number:,} of {population:,}"
     return (
@@ -74,7 +73,6 @@ def _references(record: Mapping[str, Any]) -> str:
 
 
 def _limits(record: Mapping[str, Any]) -> list[str]:
-    """Return the limits that follow from the record itself."""
     data, settings = record["data"], record["record"]["settings"]
     images_or_signals = record["input"]["kind"] in ("images", "signals")
     applies = {

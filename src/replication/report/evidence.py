@@ -52,9 +52,8 @@ def withheld(file: Path) -> bool:
 def read_description(path: Path) -> dict[str, Any]:
     """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
     description = read_json(path)
-    if not isinstance(description, dict) or not all(
-        isinstance(description.get(key), str) for key in ("title", "licence")
-    ):
+    texts = [description.get(key) for key in ("title", "licence")] if isinstance(description, dict) else [None]
+    if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{path}: found no title or no licence, expected both as texts. Compute this evidence again")
     return description
 
@@ -205,9 +204,8 @@ class Evidence:
     def table(self, file: str) -> pd.DataFrame:
         """Return a CSV file of all expected names below each other, with their column `name`; a column `model` is `cell` here."""
         frames = [self.frame(name, file).assign(name=name) for name in self.at_hand()]
-        there = [frame for frame in frames if len(frame)] or [
-            pd.DataFrame(columns=list(dict.fromkeys(["name", *COLUMNS[file]])))
-        ]
+        nothing = pd.DataFrame(columns=list(dict.fromkeys(["name", *COLUMNS[file]])))
+        there = [frame for frame in frames if len(frame)] or [nothing]
         return pd.concat(there, ignore_index=True).rename(columns={"model": "cell"})
 
     def metrics(self, name: str) -> pd.DataFrame:
@@ -242,9 +240,8 @@ def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     values: seed, fold, value and the columns `by`.
     """
     unit = values["fold"].notna().map({True: "fold", False: "seed"})
-    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"])).dropna(
-        subset="value"
-    )
+    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"]))
+    named = named.dropna(subset="value")
     means = named.groupby([*by, "unit", "replicate"], sort=False, dropna=False)["value"].mean().reset_index()
     rows = []
     for (*key, name), part in means.groupby([*by, "unit"], sort=False, dropna=False):
@@ -274,23 +271,16 @@ def identified(evidence: Evidence, frame: pd.DataFrame) -> pd.DataFrame:
     return whole.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 
 
-def _identity(
-    evidence: Evidence, name: str, cell: str
-) -> tuple[str, str | None, str | None, str | None, tuple[int, int]]:
+def _identity(evidence: Evidence, name: str, cell: str) -> tuple[Any, ...]:
     """Return dataset, study, cell and model of a name and cell, and their place in tables."""
     cells: Mapping[str, Mapping[str, str]] = evidence.expected[name].get("cells", {})
     variants, known = cells.get(cell, {}), list(cells or MODELS)
     behind = next((variants[factor] for factor in ("kernel", "method", "model") if factor in variants), cell)
     model = MODEL_OF.get(behind, behind)
     place = (list(evidence.expected).index(name), known.index(cell) if cell in known else len(known))
-    in_registry = model in (*MODELS, MAJORITY)
-    return (
-        evidence.dataset_of(name),
-        name if cells else None,
-        None if in_registry and not cells else cell,
-        model if in_registry else None,
-        place,
-    )
+    study, in_registry = name if cells else None, model in (*MODELS, MAJORITY)
+    own = None if in_registry and not cells else cell
+    return evidence.dataset_of(name), study, own, model if in_registry else None, place
 
 
 def owners(frame: pd.DataFrame) -> pd.DataFrame:
@@ -316,9 +306,8 @@ def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]
 def titles(evidence: Evidence, frame: pd.DataFrame) -> list[str]:
     """Return what each row of an output is of: a model, a cell by its variants, or one model minus another."""
     found = []
-    for (name, cell), other, model in zip(
-        owners(frame).itertuples(index=False), frame.get("other", [None] * len(frame)), frame["model"], strict=True
-    ):
+    rows = owners(frame).assign(other=frame.get("other"), model=frame["model"])
+    for name, cell, other, model in rows.itertuples(index=False):
         if isinstance(other, str):
             found.append(f"{model_title(model)} minus {model_title(other)}")
         else:

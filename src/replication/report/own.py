@@ -1,15 +1,14 @@
 """What the workflow says at the end about a user's own data: accuracy by model, the paths of outputs, and what to type next."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from math import nan
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from replication.report.evidence import read_description
-from replication.report.labels import METRICS, Metric, model_title
+from replication.report.labels import METRICS, model_title
 from replication.report.tables.layout import number
 from replication.runs.outputs import packed_models
 
@@ -26,8 +25,9 @@ def result(settings: Mapping[str, Any], name: str) -> str:
     shown = [metric for metric in SHOWN if metric in set(frame["metric"])][:COLUMNS]
     rows = [["Model", *(f"{METRICS[metric].title}{' (%)' * METRICS[metric].percent}" for metric in shown)]]
     for model, own in frame.groupby("model", sort=False):
-        found = own.set_index("metric")[["mean", "sd"]].T.to_dict("list")
-        rows.append([model_title(str(model)), *(number(*_ordered(found.get(key), key)) for key in shown)])
+        found = own.set_index("metric").reindex(shown)
+        cells = (number(found["mean"][key], METRICS[key], found["sd"][key]) for key in shown)
+        rows.append([model_title(str(model)), *cells])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     lines = [f"{about['title']}, test samples: mean (standard deviation) over seeds or folds", *aligned]
@@ -37,14 +37,7 @@ def result(settings: Mapping[str, Any], name: str) -> str:
     return "\n".join([*lines, *_next(settings, name, about)]) + "\n"
 
 
-def _ordered(found: Sequence[float] | None, key: str) -> tuple[float, Metric, float]:
-    """Return the arguments of `number` for the mean and the standard deviation of a metric, or for none."""
-    mean, sd = found or (nan, nan)
-    return mean, METRICS[key], sd
-
-
 def _next(settings: Mapping[str, Any], name: str, about: Mapping[str, Any]) -> list[str]:
-    """Return the path of the packed model, and how to predict with it."""
     if name not in packed_models(settings):
         return []
     model = Path("results", "real", name, "models", packed_models(settings)[name])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from replication.report.evidence import run_cell, run_name
 from replication.runs.outputs import available, left_out, result_file
 from replication.runs.registry import read_yaml
 from replication.runs.run import RunId, records_of
@@ -38,16 +39,13 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     names = dict.fromkeys(run.name for run in left)
     folders = [repository / PUBLISHED / name / "evidence" for name in names]
     records = [record for folder in folders if folder.is_dir() for record in records_of(folder)]
-    known = pd.DataFrame(
-        [(run.name, run.cell, hours(record)) for record in records for run in [RunId.parse(record["run"])]],
-        columns=["name", "cell", "hours"],
-    )
+    rows = [(run_name(record), run_cell(record), hours(record)) for record in records]
+    known = pd.DataFrame(rows, columns=["name", "cell", "hours"])
     mean = known.groupby(["name", "cell"])["hours"].mean()
     frame = pd.DataFrame([(run.name, mean.get((run.name, run.cell))) for run in left], columns=["name", "hours"])
     by_name = frame.astype({"hours": float}).groupby("name", sort=False)["hours"]
-    table = pd.DataFrame(
-        {"runs": by_name.size(), "core-hours": by_name.sum(), "of unknown time": by_name.size() - by_name.count()}
-    )
+    runs, known_time = by_name.size(), by_name.count()
+    table = pd.DataFrame({"runs": runs, "core-hours": by_name.sum(), "of unknown time": runs - known_time})
     unknown = int(table["of unknown time"].sum())
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
     lines = [table.to_string(float_format="{:.1f}".format), ""] if left else []

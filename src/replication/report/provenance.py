@@ -1,7 +1,7 @@
 """Provenance: the runs behind each number of a rendered output."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from clailearn.errors import InputError
 from replication.report.evidence import owners
 from replication.runs.run import RUNS, RunId, records_of
 
+Record = dict[str, Any]
+Behind = tuple[pd.DataFrame, list[Record]]
 SHOWN = 40
 """Rows of a group that are printed; of a scatter plot there are thousands."""
 
@@ -59,7 +61,7 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(_shared_parts(shown) if wanted else [])]).rstrip() + "\n"
 
 
-def records_behind(runs: Sequence[RunId], root: Path) -> list[dict[str, Any]]:
+def records_behind(runs: Sequence[RunId], root: Path) -> list[Record]:
     """Return the records of runs, in their order, from their evidence below `root`; raise InputError where it lacks one."""
     names = dict.fromkeys(run.name for run in runs)
     records = {record["run"]: record for name in names for record in records_of(root / name / "evidence")}
@@ -72,36 +74,31 @@ def records_behind(runs: Sequence[RunId], root: Path) -> list[dict[str, Any]]:
     return [records[str(run)] for run in runs]
 
 
-def trace(
-    frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[dict[str, Any]]
-) -> list[tuple[pd.DataFrame, list[dict[str, Any]]]]:
-    """Return the rows of an output in groups that rest on the same runs, with the records of these.
+def trace(frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Behind]:
+    """Yield the rows of an output in groups that rest on the same runs, with the records of these.
 
     frame: the output's CSV. content: the JSON beside it. Dataset and model, or study and cell, seed and fold tell rows apart, as
     far as the frame has such columns. Without a column `dataset`, every row rests on all runs. A claim rests on the files of
     evidence that it names.
     """
-    groups: list[tuple[pd.DataFrame, list[dict[str, Any]]]] = []
     if "claims" in content:
         for row in frame.index:
             names = {Path(file).parent.parent.name for file in content["claims"][row]["files"]}
-            behind = [record for record in records if RunId.parse(record["run"]).name in names]
-            groups.append((frame.loc[[row]], behind))
-        return groups
+            yield frame.loc[[row]], [record for record in records if RunId.parse(record["run"]).name in names]
+        return
     named = owners(frame).join(frame.filter(["seed", "fold"]))
     keys = [key for key in named if named[key].notna().any()]
     if "name" not in keys:
-        return [(frame, list(records))]
+        yield frame, list(records)
+        return
     known = pd.DataFrame([asdict(RunId.parse(record["run"])) for record in records])
     for _, rows in named.groupby(keys, sort=False, dropna=False):
         own = rows[keys].iloc[0].dropna()
         rests = (known.reindex(columns=own.index) == own).all(axis=1)
-        groups.append((frame.loc[rows.index], [records[row] for row in known.index[rests]]))
-    return groups
+        yield frame.loc[rows.index], [records[run] for run in known.index[rests]]
 
 
 def _line(record: Mapping[str, Any]) -> str:
-    """Return a run record as one line."""
     evaluated = f"; evaluated at {_code(record['evaluation'])}" if record.get("evaluation") else ""
     return (
         f"    <- {record['run']}: {_code(record)}; {record['threads']} threads on {record['device']} ({record['hardware']}); "
@@ -110,7 +107,6 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def _code(record: Mapping[str, Any]) -> str:
-    """Return the commit and settings of a run or of its evaluation."""
     uncommitted = " with uncommitted changes" if record["dirty"] else ""
     return f"commit {record['commit'][:10]}{uncommitted}, settings {record['config_hash']}"
 

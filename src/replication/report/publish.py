@@ -47,7 +47,6 @@ LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
 """Largest sizes of tracked files in bytes: predictions of a model (3 MB for a million hours), and weights with references."""
 LARGEST_TABLE = 2 * 2**20
 """Largest size of every other file: git keeps every version of it."""
-_COMPARED = ("comparisons.csv", "intervals.csv")
 
 
 def publish(
@@ -72,10 +71,9 @@ def publish(
                 shutil.copytree(published, together)
                 _add(root / name / "evidence", together)
                 files |= {file.relative_to(together.parents[1]): file for file in sorted(together.iterdir())}
-        there = {place for place, file in files.items() if (target / place).exists()}
-        changed = {
-            place for place in files if place not in there or not filecmp.cmp(files[place], target / place, False)
-        }
+        there = {place for place in files if (target / place).exists()}
+        same = {place for place in there if filecmp.cmp(files[place], target / place, False)}
+        changed = files.keys() - same
         folders = {place.parent for place in changed}
         promote({place: file for place, file in files.items() if place.parent in folders}, target)
     return sorted(map(str, changed))
@@ -92,14 +90,12 @@ def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Pat
 
 
 def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> None:
-    """Gather the finished runs of a study that is not finished."""
     runs = [source / str(run) for run in runs_of_study(settings, name)]
     result = result_file(settings, name)
     finished = [run for run in runs if (run / result).exists()]
     if not finished:
-        raise InputError(
-            f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0] / result}"
-        )
+        compute = f"snakemake {runs[0] / result}"
+        raise InputError(f"{source / name}: found no finished run, expected some. Compute one: {compute}")
     folder.mkdir(parents=True)
     behind = {file: [run / RECORDS.get(file, file) for run in finished] for file in (result, "history.csv", RUNS)}
     behind[DESCRIPTION] = [source / path for path in files_behind(settings, name, DESCRIPTION)]
@@ -122,10 +118,10 @@ def _add(here: Path, evidence: Path) -> None:
     if not runs:
         return
     if read_description(here / DESCRIPTION).get("arrays") != read_description(evidence / DESCRIPTION).get("arrays"):
-        raise InputError(
-            f"{here / DESCRIPTION}: found other arrays than the published ones. Replace all: --replace {name}"
-        )
-    compared, predicted = [file for file in _COMPARED if (evidence / file).exists()], (evidence / SAMPLES).exists()
+        found = f"{here / DESCRIPTION}: found other arrays than the published ones"
+        raise InputError(f"{found}. Replace all: --replace {name}")
+    compared = [file for file in ("comparisons.csv", "intervals.csv") if (evidence / file).exists()]
+    predicted = (evidence / SAMPLES).exists()
     if compared and not predicted:
         raise InputError(f"{runs[0]}: {compared[0]} needs predictions of all runs. Replace all: --replace {name}")
     for source in sorted(here.glob("*.csv")):
@@ -176,9 +172,8 @@ def promote(files: Mapping[Path, Path], target: Path) -> None:
             _refuse_uncommitted(records_of(folder), folder / RUNS)
             continue
         model = load(folder)
-        record = model.record
-        _refuse_uncommitted([record["record"] | {"run": record["run"]}], folder)
-        if model.inputs.kind == "recordings" and not is_open(record["data"]["licence"]):
+        _refuse_uncommitted([model.record["record"] | {"run": model.record["run"]}], folder)
+        if model.inputs.kind == "recordings" and not is_open(model.record["data"]["licence"]):
             kept = {other: file for other, file in kept.items() if other.parent != place}
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:

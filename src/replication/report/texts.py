@@ -37,11 +37,10 @@ def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return sentences on data, seeds, folds, hardware and what was not run; the mark of synthetic data is the last one."""
     data = "; ".join(dict.fromkeys(evidence.title(key) for key in evidence.at_hand()))
     hardware = "; ".join(sorted({str(run["hardware"]) for run in runs}))
-    missing = "; ".join(
-        f"{evidence.title(key)}, which needs {evidence.expected[key]['needs']}"
-        for key in evidence.expected
-        if not evidence.has(key)
-    )
+    lacking = [
+        (evidence.title(key), entry["needs"]) for key, entry in evidence.expected.items() if not evidence.has(key)
+    ]
+    missing = "; ".join(f"{title}, which needs {needs}" for title, needs in lacking)
     positive = "; ".join(filter(None, map(evidence.positive_class, evidence.at_hand())))
     parts = {
         "Data": data, "Positive class": positive, "Seeds": replicate_text(evidence, runs, "seed"),

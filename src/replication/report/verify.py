@@ -125,11 +125,7 @@ def compare_files(file: str, published: pd.DataFrame, here: pd.DataFrame) -> pd.
 
 
 def verify_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Recompute a dataset from its predictions.
-
-    Returns:
-        The comparison of each number, and the evidence files with recomputed numbers in place of published ones.
-    """
+    """Return the comparison of each number, and the evidence files with recomputed numbers in place of published ones."""
     here, published = recompute(evidence, dataset), evidence.frame(dataset, "metrics.csv")
     keys = [name for name in KEYS if name in published]
     both = published.merge(here["metrics.csv"][[*keys, "value"]], "left", keys, suffixes=("", "_here"), indicator=True)
@@ -146,18 +142,15 @@ def verify_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict
 def verify_claims(tracked: Iterable[Mapping[str, Any]], here: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Compare the verdicts of claims.json with those by recomputed evidence."""
     one, other = ({claim["id"]: verdict_of(claim) for claim in claims} for claims in (tracked, here))
-    rows = [(name, one.get(name, "missing"), other.get(name, "missing")) for name in {**one, **other}]
-    agreements = {True: Agreement.EQUAL, False: Agreement.DIFFERS}
-    return pd.DataFrame(
-        [("claims", f"verdict {name}", a, b, agreements[a == b]) for name, a, b in rows], columns=COLUMNS
-    )
+    agreements, rows = {True: Agreement.EQUAL, False: Agreement.DIFFERS}, []
+    for name in {**one, **other}:
+        both = [claims.get(name, "missing") for claims in (one, other)]
+        rows.append(("claims", f"verdict {name}", *both, agreements[both[0] == both[1]]))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def verify_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool) -> pd.DataFrame:
-    """Compare the accuracy (AUROC for recordings) of a published model with that of an evaluation here.
-
-    published: metrics of all runs in the main reading. here: those of the evaluation. Both have the columns of metrics.csv.
-    """
+    """Compare the accuracy (AUROC for recordings) of a published model, by the metrics of all runs, with an evaluation here."""
     metric = "accuracy" if "accuracy" in set(here["metric"]) else "auroc"
     fold = published["fold"].isna() if run.fold is None else published["fold"] == run.fold
     rows = published[(published["cell"] == run.cell) & (published["seed"] == run.seed) & fold]

@@ -38,8 +38,6 @@ ROUNDING = 1e-9
 # The groups that the paper (section IV-B) sees in its CIFAR-10 embedding, as class indices; section V adds ships to the last.
 CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue backgrounds": (0, 2)}
 BLUE_WITH_SHIPS = (0, 2, 8)
-AS_LONG = Hypothesis("equal", margin=0.1, null=1, bounds=ANY)
-LOWER = Hypothesis("better", sign=-1)
 
 
 def against_table1(numbers: Numbers) -> None:
@@ -59,13 +57,11 @@ def against_table1(numbers: Numbers) -> None:
         ours, quantity = minus_printed(ours, printed, samples), f"{title}, ours minus printed"
         numbers.add(one.name, quantity, ours, POINTS, Hypothesis("value"), arms=arms, files=files, **of)
         if metric == "roc_auc" and one.name == dataset:  # The printed area may be one of decisions.
-            areas = measured(numbers.material, one.arms[model], "roc_auc_decisions", one)
+            areas = measured(numbers.material, one.arms[model], "roc_auc_decisions", *one.how)
             for seed, area in areas.head(1).items():
-                quantity, files = (
-                    QUANTITIES["area of decisions"].format(model=title_of(model), seed=seed),
-                    [(dataset, "metrics.csv")],
-                )
-                numbers.add(dataset, quantity, area - printed, POINTS, role="control", arms=arms, files=files)
+                quantity = QUANTITIES["area of decisions"].format(model=title_of(model), seed=seed)
+                of = {"role": "control", "arms": arms, "files": [(dataset, "metrics.csv")]}
+                numbers.add(dataset, quantity, area - printed, POINTS, **of)
 
 
 def printed_gaps(numbers: Numbers) -> None:
@@ -194,9 +190,8 @@ def below_images(numbers: Numbers) -> None:
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.
             below, files = minus(known[dataset][0], known[lowest][0]), known[dataset][1] + known[lowest][1]
             arms = [f"{dataset}/{model}", f"{lowest}/{model}"]
-            numbers.add(
-                dataset, quantity, below, POINTS, LOWER, role=role, arms=arms, files=files, algorithm="Algorithm 4"
-            )
+            of: dict[str, Any] = {"role": role, "arms": arms, "files": files, "algorithm": "Algorithm 4"}
+            numbers.add(dataset, quantity, below, POINTS, Hypothesis("better", sign=-1), **of)
     for dataset in [one.name for one in readings]:
         train, test = (evidence.description(dataset)["splits"][name]["counts"] for name in ("train", "test"))
         majority = test[train.index(max(train))] / sum(test)
@@ -223,8 +218,10 @@ def growth(numbers: Numbers) -> None:
         fewest, most = rows[size].min(), rows[size].max()
         ends = f"ratio of {most:g} {comparison} to {fewest:g}"
         role: Role = "test" if time else "beside"
-        seconds = seconds_a_pass(rows, size)
-        ratio, want = seconds[most] / seconds[fewest], AS_LONG if time else None
+        took = rows[rows["quantity"] == "seconds"]
+        counted = passes_as_printed(took["M"], took["C"])
+        seconds = took.assign(value=took["value"] / counted).pivot_table("value", "repetition", size)
+        ratio, want = seconds[most] / seconds[fewest], Hypothesis("equal", 0.1, null=1, bounds=ANY) if time else None
         of: dict[str, Any] = {"role": role, "part": time, "files": files, "log": True}
         numbers.add(BENCHMARK, f"time a pass, {ends}", ratio, RATIO, want, algorithm="counting", **of)
         memory = rows[rows["quantity"] == "peak_memory_mb"].pivot_table("value", "repetition", size)
@@ -237,18 +234,6 @@ def growth(numbers: Numbers) -> None:
 def passes_as_printed(batches: pd.Series, classes: pd.Series) -> pd.Series:
     """Return the passes of batches through the trunk in an epoch of Algorithm 3; a pass back counts as two."""
     return classes * (batches - 1) * (5 * batches + 2) / 2
-
-
-def seconds_a_pass(rows: pd.DataFrame, size: str) -> pd.DataFrame:
-    """Return the seconds of Algorithm 3 as printed over its passes, by repetition (rows) and size (columns).
-
-    Args:
-        rows: of one comparison.
-        size: the column that varies, M or C.
-    """
-    times = rows[rows["quantity"] == "seconds"]
-    times = times.assign(value=times["value"] / passes_as_printed(times["M"], times["C"]))
-    return times.pivot_table(index="repetition", columns=size, values="value")
 
 
 def passes(numbers: Numbers) -> None:

@@ -19,7 +19,6 @@ from replication.runs.registry import CLAIM_TEXTS, THEORY
 
 TARGETS = CLAIM_TEXTS["targets"]
 UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)
-ON_A_SUBSTITUTE, PARTLY, WHERE_TESTED = "on a substitute", "partly on a substitute", "where tested"
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
@@ -71,21 +70,16 @@ class Finding:
         """Return the numbers with a say."""
         return self.numbers[self.numbers["role"] == "test"]
 
-    @property
-    def required(self) -> Sequence[str]:
-        """Return the parts of the claim, where it has several."""
-        return list(self.claim.get("parts", ()))
-
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """Return what the evidence says under each reading of the targets, by one of the models."""
         by_target = self.tests.groupby("target", sort=False)
-        return {str(target): self._joined(rows, self.required) for target, rows in by_target}
+        return {str(target): self._joined(rows, self.claim.get("parts", ())) for target, rows in by_target}
 
     @property
     def parts(self) -> dict[str, Outcome]:
         """Return what the evidence says of each part of the claim."""
-        return {part: self._joined(self.tests[self.tests["part"] == part]) for part in self.required}
+        return {part: self._joined(self.tests[self.tests["part"] == part]) for part in self.claim.get("parts", ())}
 
     def data(self, target: str) -> dict[str, Outcome]:
         """Return what each dataset says under a reading of the targets."""
@@ -127,8 +121,9 @@ class Finding:
             return ""
         said = self.tests[self.tests["outcome"] != Outcome.NO_SAY]
         measured = said.loc[said["name"] != THEORY, "substitute"]
-        data = ON_A_SUBSTITUTE if measured.any() else WHERE_TESTED if self.needs or self.untested else ""
-        data = PARTLY if measured.any() and not measured.all() else data
+        data = "where tested" if self.needs or self.untested else ""
+        if measured.any():
+            data = "on a substitute" if measured.all() else "partly on a substitute"
         left_out = set(self.tests["which"]) - set(said["which"])
         which = " and ".join(filter(None, dict.fromkeys(said["which"])))
         left = f"with {which}" if left_out and which else ""
@@ -144,7 +139,7 @@ class Finding:
         shown: dict[Outcome, int] = {}
         for target, outcome in self.outcomes.items():
             for rows in _by_model(self.tests[self.tests["target"] == target]):
-                if self._outcome(rows, self.required) == outcome and outcome not in UNTESTED:
+                if self._outcome(rows, self.claim.get("parts", ())) == outcome and outcome not in UNTESTED:
                     sought = Outcome.REPRODUCED if outcome == Outcome.IN_PART else outcome
                     alike = rows[rows["outcome"] == sought]
                     said = rows[rows["outcome"] != Outcome.NO_SAY]
@@ -162,7 +157,7 @@ def _by_model(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 def sentence(finding: Finding) -> str:
     """Say what was found: the words of the verdict's outcome, or of each reading's where they differ."""
-    states = finding.claim["states"]
+    states = CLAIM_TEXTS["states"] | finding.claim["states"]
     shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome not in UNTESTED}
     words = {target: states[outcome].format(**_names(finding, target)) for target, outcome in shown.items()}
     if not shown:
@@ -211,7 +206,9 @@ def record(finding: Finding) -> dict[str, Any]:
     wanting = states and (frame.empty or not (frame["role"] == "control").any())
     return {
         "id": finding.number,
-        **{name: finding.claim[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
+        **{name: finding.claim[name] for name in ("title", "claim", "place", "test")},
+        "rule": finding.claim.get("rule", CLAIM_TEXTS["page"]["no verdict"]),
+        "limits": finding.claim["limits"],
         "outcome": finding.outcome if states else "",
         "qualifier": finding.qualifier if states else "",
         **{name: finding.at(name) if states else "" for name in ("half", "twice")},

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -137,37 +138,30 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
         yield replace(test, model=title_of(test.of)) if each else test
 
 
-def measured(material: Material, arm: str, measure: str, reading: Reading) -> pd.Series:
+@cache
+def measured(material: Material, arm: str, measure: str, rule: str, shares: str, kernel: str) -> pd.Series:
     """Return what the runs of an arm measured, by seed, fold or repetition.
 
     A mean over a learning curve has a value for each seed and epoch, so that curves are compared at equal epochs.
     """
-    key = (arm, measure, reading.rule, reading.shares, reading.kernel)
-    if key not in material.measured:
-        material.measured[key] = _measured(material.evidence, arm, measure, reading)
-    return material.measured[key]
-
-
-def _measured(evidence: Evidence, arm: str, measure: str, reading: Reading) -> pd.Series:
     name, cell = arm.split("/")
     entry = MEASURES[measure]
-    rows = evidence.frame(name, entry["file"])
+    rows = material.evidence.frame(name, entry["file"])
     rows = rows[rows[next(column for column in ("cell", "model", "variant") if column in rows)] == cell]
     if "rows" in entry:
         rows = rows[rows["quantity"].isin(entry["rows"])]
     if entry["file"] == "metrics.csv":
-        rows = rows[printed_reading(rows, reading.rule, reading.shares) & (rows["metric"] == measure)]
+        rows = rows[printed_reading(rows, rule, shares) & (rows["metric"] == measure)]
     if entry["file"] == "alignment.csv":
-        rows = rows[rows["kernel"] == reading.kernel]
+        rows = rows[rows["kernel"] == kernel]
     if entry["file"] == "latent.csv":  # as the kernel sees the signals, where there is one
         seen = rows["quantity"].str.endswith("_seen")
         rows = rows[seen] if seen.any() else rows
     if "value" not in entry:
         return replicates(rows)
     columns = rows.assign(above_floor=rows["loss"] - rows["floor"]) if "floor" in rows else rows
-    curves = (
-        columns.set_index(["seed", "epoch"]).reindex(columns=[entry["column"]])[entry["column"]].dropna().sort_index()
-    )
+    by_epoch = columns.set_index(["seed", "epoch"]).reindex(columns=[entry["column"]])
+    curves = by_epoch[entry["column"]].dropna().sort_index()
     by_seed = curves.groupby("seed")
     if entry["value"] == "rise":
         return by_seed.last() - by_seed.first()
@@ -187,7 +181,7 @@ def compared(
         around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
             return around, [(names[0], "comparisons.csv")]
-    first, *others = (measured(material, reading.arms[arm], measure, reading) for arm in arms)
+    first, *others = (measured(material, reading.arms[arm], measure, *reading.how) for arm in arms)
     for other in others:
         first = (first / other if ratio else first - other).dropna()
     return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
@@ -240,8 +234,8 @@ class Numbers:
             named = "" if model and len(test.arms) == 1 else between.join(map(title_of, test.arms))
             reason = ""
             if test.least:
-                first, second = (measured(self.material, one.arms[arm], test.measure, one).mean() for arm in test.arms)
-                reason = REASONS["least"].format(arm=one.arms[test.arms[1]]) if second < test.least * first else ""
+                means = [measured(self.material, one.arms[arm], test.measure, *one.how).mean() for arm in test.arms]
+                reason = REASONS["least"].format(arm=one.arms[test.arms[1]]) if means[1] < test.least * means[0] else ""
             # A vote by a rule or with shares of ours is of no algorithm of the paper.
             printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
             self.add(

@@ -19,8 +19,6 @@ CONTROL_WORDS = {
     Outcome.NOT_TESTABLE: "not testable",
 }  # fmt: skip
 """What a number of a control says of the claim."""
-NUMBER = "Decisive number [95 % interval]"
-FIRST = ["id", "title", "place", "claim", "test", "rule"]
 
 
 def verdict_of(claim: Record) -> str:
@@ -38,8 +36,9 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
     """Return a row for each claim: its texts, verdict, sentence, decisive number, files and what it needs."""
     rows = [
         {
-            **{name: claim[name] for name in FIRST}, "verdict": verdict_of(claim), "sentence": claim["sentence"],
-            "number": number_of(claim), **{name: "; ".join(claim[name]) for name in ("files", "needs")},
+            **{name: claim[name] for name in ("id", "title", "place", "claim", "test", "rule")},
+            "verdict": verdict_of(claim), "sentence": claim["sentence"], "number": number_of(claim),
+            **{name: "; ".join(claim[name]) for name in ("files", "needs")},
         }
         for claim in claims
     ]  # fmt: skip
@@ -48,13 +47,11 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
 
 def lines(claims: Iterable[Record], folder: str) -> str:
     """Return a narrow row for each verdict, with a link to the claim's page in `folder`: claim, verdict, decisive numbers."""
-    return table(
-        ["The paper's claim", "Verdict", NUMBER], [_row(claim, folder) for claim in claims if claim["outcome"]]
-    )
-
-
-def _row(claim: Record, folder: str) -> list[str]:
-    return [_linked(claim, folder), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
+    rows = []
+    for claim in [claim for claim in claims if claim["outcome"]]:
+        verdict = verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1)
+        rows.append([_linked(claim, folder), verdict, "; ".join(map(", ".join, claim["decisive"].values()))])
+    return table(["The paper's claim", "Verdict", "Decisive number [95 % interval]"], rows)
 
 
 def counted(claims: Iterable[Record]) -> str:
@@ -84,10 +81,6 @@ def _margins(claims: Sequence[Record]) -> str:
 
 def _linked(claim: Record, folder: str) -> str:
     return f"[{claim['id']}]({folder}/{claim['id']}.md) {claim['title']}"
-
-
-def _emphasised(claim: Record) -> str:
-    return verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1)
 
 
 def claims_page(claims: Sequence[Record]) -> str:
@@ -136,7 +129,6 @@ def claim_page(claim: Record) -> str:
 
 
 def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
-    """Write a table of numbers, with the columns that say something."""
     columns = {
         "Option": lambda e: CLAIM_TEXTS["options"].get(e["option"], ""),
         "Part": lambda e: e["part"],
@@ -170,6 +162,5 @@ def _at_margins(estimate: Record) -> str:
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:
-    """Write a heading and a bullet for each text; nothing without texts."""
     bullets = "\n".join(f"- {text[0].upper()}{text[1:]}" for text in texts)
     return [f"**{heading}:**", bullets] if texts else []

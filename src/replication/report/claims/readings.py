@@ -1,7 +1,7 @@
 """Readings: where the runs lie that a claim's models have under one reading of the paper, or under an option of ours."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -24,7 +24,6 @@ TARGETS = ("zero", "product")
 VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
          "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
 """Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
-CONSTANT = "constant"
 LEAST_AUROC = 0.55
 """Of an arm that learned to rank hours."""
 
@@ -56,14 +55,17 @@ class Reading:
     note: str = ""
     needs: str = ""
 
+    @property
+    def how(self) -> tuple[str, str, str]:
+        return self.rule, self.shares, self.kernel
+
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What claims are judged by: the evidence, the values that the paper prints, and what arms measured, once read."""
+    """What claims are judged by: the evidence, and the values that the paper prints."""
 
     evidence: Evidence
     printed: pd.DataFrame
-    measured: dict[tuple[str, ...], pd.Series] = field(default_factory=dict)
 
 
 class Learned(NamedTuple):
@@ -84,7 +86,7 @@ def learned(material: Material, arm: str) -> Learned | None:
     stands in.
     """
     evidence, (name, cell) = material.evidence, arm.split("/")
-    if cell == CONSTANT or not evidence.runs(name, [cell]):
+    if cell == "constant" or not evidence.runs(name, [cell]):
         return None
     metrics, splits = evidence.metrics(name), evidence.description(name)["splits"]
     if "val" not in splits:
@@ -132,11 +134,6 @@ def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             texts.append(needs if needs.startswith(title) else f"{title}: {needs}")
     return texts
-
-
-def cells_of(evidence: Evidence, name: str) -> list[str]:
-    """Return the models of a dataset, or the cells of a study, that have runs."""
-    return list(dict.fromkeys(map(run_cell, evidence.runs(name))))
 
 
 def recorded(evidence: Evidence, arms: Iterable[str], setting: str) -> set[object]:
@@ -189,7 +186,7 @@ def sepsis_runs(material: Material) -> list[Reading]:
     hours are those of the same folds with the balanced loss.
     """
     evidence = material.evidence
-    cohorts = {name: arms_of(name, cells_of(evidence, name)) for name in present(evidence, SEPSIS)}
+    cohorts = {name: arms_of(name, set(map(run_cell, evidence.runs(name)))) for name in present(evidence, SEPSIS)}
     own = {name: cohorts.pop(name) for name in SEPSIS_READINGS if name in cohorts}
     known = {name: [learned(material, arms[model]) for model in PAIR if model in arms] for name, arms in own.items()}
     both = [name for name, found in known.items() if len(found) == 2 and all(one and one.enough for one in found)]

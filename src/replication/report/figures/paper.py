@@ -24,11 +24,7 @@ from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.
 STATUSES = {"unknown": (".", 12, 0.5), "conditioned": ("x", 9, 0.45), "current": ("+", 20, 0.95)}
-STATUS_TITLES = {
-    "unknown": "class after $k$",
-    "current": "class $k$ of the panel",
-    "conditioned": "class before $k$",
-}
+STATUS_TITLES = {"unknown": "class after $k$", "current": "class $k$ of the panel", "conditioned": "class before $k$"}
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
 TRAINING_COLUMNS = ["dataset", "study", "cell", "model", "epoch", "quantity", "mean", "sd", "n"]
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
@@ -224,7 +220,6 @@ def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
-    """Draw the signals of one stay by CLaI-M and CLaI-C, and the latent mean of the Gaussian process."""
     models = [*CLAI, PROCESS]
     panels = figure.subplots(len(models), 1, sharex=True)
     for axes, model in zip(panels, models, strict=True):
@@ -250,12 +245,9 @@ def _draw_signals(axes: Axes, signals: pd.DataFrame, colour: str) -> None:
     runs = (hours["event"] != hours["event"].shift()).cumsum()
     for _, run in hours[hours["event"] == 1].groupby(runs):
         axes.axvspan(run["hour"].min() - 0.5, run["hour"].max() + 0.5, color=EVENT, lw=0, zorder=0)
-    several = len(set(signals["signal"])) > 1
-    by_hour = signals.groupby("hour")
-    low, high = by_hour["value"].min(), by_hour["value"].max()
-    if not several:
-        sd = by_hour["sd"].first()
-        low, high = low - sd, high + sd
+    several, by_hour = len(set(signals["signal"])) > 1, signals.groupby("hour")
+    sd = 0 if several else by_hour["sd"].first()
+    low, high = by_hour["value"].min() - sd, by_hour["value"].max() + sd
     axes.fill_between(low.index, low, high, color=colour, alpha=0.12 if several else 0.25, lw=0)
     lines = {"lw": 0.8, "alpha": 0.6} if several else {"lw": 1.4}
     sns.lineplot(signals, x="hour", y="value", units="signal", estimator=None, color=colour, ax=axes, **lines)

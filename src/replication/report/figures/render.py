@@ -43,8 +43,7 @@ FIGURES: dict[str, Drawing] = {
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
-        partial(supplement.reliability, fewest=FEWEST_OF_OWN, models=()),
-        supplement.RELIABILITY_COLUMNS,
+        partial(supplement.reliability, fewest=FEWEST_OF_OWN, models=()), supplement.RELIABILITY_COLUMNS
     ),
 }
 
@@ -83,9 +82,8 @@ def witnesses(evidence: Evidence, dataset: str) -> Figure:
     """Return the first row of the figure of votes, of one dataset alone."""
     votes = evidence.frame(dataset, supplement.VOTES)
     first = votes[votes["image"] == votes["image"].iloc[0]]
-    one = replace(
-        evidence, expected={dataset: evidence.expected[dataset]}, recomputed={dataset: {supplement.VOTES: first}}
-    )
+    expected, recomputed = {dataset: evidence.expected[dataset]}, {dataset: {supplement.VOTES: first}}
+    one = replace(evidence, expected=expected, recomputed=recomputed)
     with style.context(THEME, after_reset=True):
         return supplement.votes(one)[0]
 

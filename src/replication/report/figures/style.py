@@ -98,7 +98,7 @@ def short_title(evidence: Evidence, dataset: str, letters: int = 0) -> str:
     """Return a title without the study and the mark of synthetic data, in lines of so many letters where they are given."""
     title = evidence.data_title(dataset).replace(" (miniature synthetic)", "")
     title = title.replace(" s of", "\u00a0s of")  # A number stays with its unit.
-    return "\n".join(textwrap.wrap(title, letters)) if letters else title
+    return textwrap.fill(title, letters) if letters else title
 
 
 def class_colour(label: int) -> str:
@@ -123,12 +123,9 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str,
     shown = frame[frame["model"].isin(styles)].dropna(subset=y)
     if shown.empty:
         return
-    looks = {
-        "palette": {name: style.colour for name, style in styles.items()},
-        "dashes": {name: DASHES[style.dash] for name, style in styles.items()},
-        "hue_order": list(styles),
-        "style_order": list(styles),
-    }
+    palette = {name: style.colour for name, style in styles.items()}
+    dashes = {name: DASHES[style.dash] for name, style in styles.items()}
+    looks = {"palette": palette, "dashes": dashes, "hue_order": list(styles), "style_order": list(styles)}
     drawn = {"errorbar": "sd", "err_kws": {"alpha": 0.2, "lw": 0}, "lw": 1.3}
     sns.lineplot(shown, x=x, y=y, hue="model", style="model", legend=False, ax=axes, **looks | drawn | options)
     _unlabel(axes)

@@ -42,23 +42,27 @@ _NAMES = 0.24
 def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
     """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated.
 
-    A bin has at least the `fewest` samples. At most four of `models` are drawn, and without any all.
+    A bin has at least the `fewest` samples; bins are those of the positive rate where there are any, and of the top label
+    otherwise. At most four of `models` are drawn, and without any all.
     """
     datasets = evidence.at_hand()
     figure = style.new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex=True, sharey=True)
     parts = []
     for column, dataset in zip(panels.T, datasets, strict=True):
-        pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
+        bins = evidence.frame(dataset, "reliability.csv")
+        # The top label of a rare event is nearly always its absence, with a confidence near 1.
+        rates = bins["kind"] == "positive-rate"
+        pooled = pool_bins(bins[rates] if rates.any() else bins)
         if models:
             present = [model for model in models if model in set(pooled["model"])]
             pooled = pooled[pooled["model"].isin(present[:4])]
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
             shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+            look = {"lw": 1, "marker": "o", "ms": 3, "mew": 0}
             styles = style.model_styles(pooled["model"])
-            style.curves(axes, shown, "confidence", "accuracy", styles, errorbar=None, lw=1, marker="o",
-                   ms=3, mew=0)  # fmt: skip
+            style.curves(axes, shown, "confidence", "accuracy", styles, errorbar=None, **look)
             axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_formatter("{x:g}")
@@ -71,15 +75,6 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
     entries = style.handles(style.model_styles(models), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets)), handlelength=2.6)
     return figure, parts
-
-
-def of_one_kind(reliability: pd.DataFrame) -> pd.DataFrame:
-    """Return the bins of the positive rate where there are any, and those of the top label otherwise.
-
-    The top label of a rare event is nearly always its absence, with a confidence near 1.
-    """
-    rates = reliability["kind"] == "positive-rate"
-    return reliability[rates] if rates.any() else reliability
 
 
 def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
@@ -253,12 +248,8 @@ def _numbers(claim: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any
     rows = []
     for estimate in [estimate for estimate in claim["estimates"] if estimate["decides"]]:
         name, dataset = estimate["name"], evidence.dataset_of(estimate["name"])
-        of = {
-            "dataset": dataset,
-            "study": None if name == dataset else name,
-            "model": MODEL_KEYS.get(estimate["model"]),
-        }
-        row = {**shared, **estimate, **of, "number": estimate["text"]}
+        study, model = None if name == dataset else name, MODEL_KEYS.get(estimate["model"])
+        row = {**shared, **estimate, "dataset": dataset, "study": study, "model": model, "number": estimate["text"]}
         del row["name"]
         if estimate["margins"]:
             threshold, limit = estimate["holds"]
@@ -269,7 +260,6 @@ def _numbers(claim: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any
 
 
 def _draw(axes: Axes, place: int, claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Draw a verdict: its numbers, one above the other, their texts, and its words."""
     colour, offsets = COLOURS[claim["outcome"]], 0.4 * (np.arange(len(rows)) - (len(rows) - 1) / 2)
     beside: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     for row, y in zip([row for row in rows if "number" in row], place + offsets, strict=False):

@@ -131,11 +131,10 @@ def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "")
         part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
         if len(part) or reason:
             rows = _rows(part, block, evidence) if len(part) else []
-            groups.append(Group(title_of(evidence, name, part), rows, reason))
-    heads, widths = [*block.rows.values(), *block.heads.values()], {}
-    for place, column in enumerate([*block.rows, *block.heads]):
-        if column in block.widths:
-            widths[place] = block.widths[column]
+            setup = list(part["setup"].dropna().unique()) if "setup" in part else []
+            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason))
+    columns, heads = [*block.rows, *block.heads], [*block.rows.values(), *block.heads.values()]
+    widths = {columns.index(column): width for column, width in block.widths.items()}
     return Layout(heads, groups, len(block.rows), widths)
 
 
@@ -144,12 +143,6 @@ def reason_of(evidence: Evidence, name: str, file: str) -> str:
     if not evidence.has(name):
         return evidence.not_run(name)
     return "" if evidence.path(name, file).exists() else f"not computed: its evidence has no {file}"
-
-
-def title_of(evidence: Evidence, name: str, part: pd.DataFrame) -> str:
-    """Return the title of the data of a group, and their setup if the rows have one."""
-    setup: list[str] = list(part["setup"].dropna().unique()) if "setup" in part else []
-    return ": ".join([evidence.title(name), *setup])
 
 
 def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[str]]:
@@ -179,11 +172,10 @@ def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:
 
 
 def _word(column: str, value: Any) -> str:
-    if column == "metric":
-        return METRICS[value].title
     if pd.isna(value):
         return ""
-    return VALUES.get(column, {}).get(value) or (value if isinstance(value, str) else f"{value:g}")
+    title = METRICS[value].title if column == "metric" else VALUES.get(column, {}).get(value)
+    return title or (value if isinstance(value, str) else f"{value:g}")
 
 
 def _cell(first: Mapping[Any, Any], across: Mapping[Any, Mapping[Any, Any]], column: str, block: Block) -> str:
@@ -228,7 +220,6 @@ def markdown(layout: Layout) -> str:
 
 
 def _plain(cell: str) -> str:
-    """Return a cell in Markdown."""
     return f"`{cell}`" if COLOUR.fullmatch(cell) else re.sub(r"([|*])", r"\\\1", cell)
 
 
@@ -260,9 +251,10 @@ def to_latex(layouts: Sequence[Layout], text: str, label: str, miniature: bool) 
 def _pages(layout: Layout) -> list[list[Group]]:
     """Return the groups of a layout page by page: none is broken."""
     pages: list[list[Group]] = [[]]
-    lines = 0
+    lines, widths = 0, layout.widths.items()
     for group in layout.groups:
-        height = 1 + sum(_height(row, layout.widths) for row in group.rows)
+        heights = [[1, *(ceil(len(row[place]) / (LETTERS * width)) for place, width in widths)] for row in group.rows]
+        height = 1 + sum(map(max, heights))
         if pages[-1] and lines + height > LINES_OF_A_PAGE:
             pages.append([])
             lines = 0
@@ -271,17 +263,9 @@ def _pages(layout: Layout) -> list[list[Group]]:
     return pages
 
 
-def _height(row: Sequence[str], widths: Mapping[int, float]) -> int:
-    """Return the lines of a row."""
-    return max([1, *(ceil(len(str(row[place])) / (LETTERS * width)) for place, width in widths.items())])
-
-
 def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
-    span = len(layout.heads)
-    kinds = ["l" if place < layout.names else "c" for place in range(span)]
-    columns = "".join(
-        f"p{{{layout.widths[place]}cm}}" if place in layout.widths else kind for place, kind in enumerate(kinds)
-    )
+    span, paragraphs = len(layout.heads), {place: f"p{{{width}cm}}" for place, width in layout.widths.items()}
+    columns = "".join(paragraphs.get(place, "l" if place < layout.names else "c") for place in range(span))
     body = rf"\multicolumn{{{span}}}{{c}}{{\textbf{{Miniature synthetic data}}}} \\" + "\n" if miniature else ""
     body += f"\\toprule\n{_line(layout.heads, layout.widths)}"
     for group in groups:
@@ -294,10 +278,10 @@ def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
 
 def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
     """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
-    cells = [
-        rf"\raggedright {_broken(_escape(cell))}" if place in widths else _escape(cell)
-        for place, cell in enumerate(row)
-    ]
+    cells = list(map(_escape, row))
+    for place in widths:
+        broken = re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", cells[place])
+        cells[place] = rf"\raggedright {broken}"
     return " & ".join(cells) + " \\tabularnewline\n"
 
 
@@ -308,13 +292,7 @@ def _escape(cell: str) -> str:
     return cell.translate(_SPECIAL)
 
 
-def _broken(text: str) -> str:
-    return re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", text)
-
-
 def _notes(notes: Sequence[str]) -> str:
-    """Return the notes of a caption as lines in 7 pt; nothing without notes."""
     lines = "\\par\n".join(notes)
-    return (
-        f"\\par\\smallskip\n\\noindent\\parbox{{\\linewidth}}{{\\scriptsize\\raggedright\n{lines}}}\n" if notes else ""
-    )
+    box = f"\\par\\smallskip\n\\noindent\\parbox{{\\linewidth}}{{\\scriptsize\\raggedright\n{lines}}}\n"
+    return box if notes else ""

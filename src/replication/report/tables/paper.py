@@ -16,7 +16,6 @@ from replication.runs.registry import CLAI, MIXTURES, TABLES
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
-GAP_HEAD = {"model": "Difference [95 % interval]"}
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
@@ -125,18 +124,15 @@ def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     rows, gaps = shown[shown["other"].isna()], shown[shown["other"].notna()]
     return [
         pivot(rows, Block(metrics), evidence, "metrics.csv"),
-        pivot(gaps, Block(compared, GAP_HEAD, limits=True), evidence),
+        pivot(gaps, Block(compared, {"model": "Difference [95 % interval]"}, limits=True), evidence),
     ]
 
 
 def table2_frame(sources: Sources) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
-    rows = [
-        {"dataset": key, "index": index, "label": label, "colour": CLASS_COLOURS[index]}
-        for key, dataset in sources.settings["datasets"].items()
-        for index, label in enumerate(dataset.get("class_labels", []))
-    ]
-    return pd.DataFrame(rows)
+    labels = {key: dataset.get("class_labels", []) for key, dataset in sources.settings["datasets"].items()}
+    rows = [(key, index, name, CLASS_COLOURS[index]) for key in labels for index, name in enumerate(labels[key])]
+    return pd.DataFrame(rows, columns=["dataset", "index", "label", "colour"])
 
 
 def table2_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
@@ -160,9 +156,8 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
     printed = sources.printed("table3").rename(columns={"row": "model", "value": "printed", "spread": "printed_sd"})
     rows = rows.merge(printed[["model", "metric", "printed", "printed_sd"]], "left")
-    compared = rows["dataset"].map(evidence.is_substitute)
     columns = ["printed", "printed_sd"]
-    rows[columns] = rows[columns].mask(compared)
+    rows[columns] = rows[columns].mask(rows["dataset"].map(evidence.is_substitute))
     return rows.reindex(columns=["dataset", "study", "cell", *RESULT_COLUMNS[1:], "printed_sd"])
 
 

@@ -27,7 +27,7 @@ from replication.report.labels import METRICS
 from replication.report.tables import paper
 from replication.report.tables.layout import Block, Layout, Sources, pivot, reason_of, to_latex, to_markdown
 from replication.report.texts import caption
-from replication.runs.registry import CLAI, PREFIX
+from replication.runs.registry import BENCHMARK, CLAI, PREFIX
 from replication.runs.settings import chosen_trial, standard_error
 
 Blocks = Sequence[Block]
@@ -90,10 +90,8 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
 
 def _missing(evidence: Evidence, frame: pd.DataFrame, file: str) -> pd.DataFrame:
     """Return a row for each dataset or study that has none, with the reason as `data`."""
-    reasons = {name: reason_of(evidence, name, file) for name in evidence.expected if file}
-    rows = [
-        (name, None, reason) for name, reason in reasons.items() if reason and name not in set(owners(frame)["name"])
-    ]
+    lacking = [name for name in evidence.expected if file and name not in set(owners(frame)["name"])]
+    rows = [(name, None, reason) for name in lacking if (reason := reason_of(evidence, name, file))]
     return identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
 
 
@@ -156,7 +154,6 @@ def ends_of_training(evidence: Evidence) -> pd.DataFrame:
 
 
 def _setup(evidence: Evidence, study: str) -> str:
-    """Return the widths of the encoders of a study, its epochs and its threads."""
     runs, history = evidence.runs(study), evidence.frame(study, "history.csv")
     last = history.groupby("cell")["epoch"].max().astype(int)
     widths, epochs, threads = (
@@ -177,12 +174,9 @@ def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     shift = minus(validation, test, ["name", "cell", "seed"]).assign(metric="shift")
     values = identified(evidence, pd.concat([values, shift[list(values)]], ignore_index=True))
     reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
-    theirs = (
-        reported.rename(columns={"value": "mean", "source": "data"})
-        .assign(n=0, rule="", shares="")
-        .drop(columns="unit")
-    )
-    return pd.concat([averaged(evidence, values, blocks), theirs], ignore_index=True)
+    theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"})
+    ours = averaged(evidence, values, blocks)
+    return pd.concat([ours, theirs.assign(n=0, rule="", shares="")], ignore_index=True)
 
 
 def sepsis(sources: Sources, blocks: Blocks) -> pd.DataFrame:
@@ -209,15 +203,12 @@ def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 def comparisons(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     """Return the differences of `paper.PAIRS`, model minus other; `p_holm` is p, adjusted for all of the table."""
     evidence = sources.evidence
-    compared = identified(
-        evidence, in_units(evidence.table("comparisons.csv"), METRICS.values(), ["value", "low", "high"])
-    )
+    measured = in_units(evidence.table("comparisons.csv"), METRICS.values(), ["value", "low", "high"])
+    compared = identified(evidence, measured).rename(columns={"value": "mean"}).drop(columns=["study", "cell", "draws"])
     pairs = pd.MultiIndex.from_frame(compared[["model", "other"]]).isin(paper.PAIRS)
-    frame = blocks[0].select(compared[pairs].rename(columns={"value": "mean"}).assign(p_holm=np.nan))
-    return frame.assign(
-        p_holm=holm(frame["p"].to_numpy(dtype=np.float64)),
-        data=[evidence.title(name) for name in frame["dataset"]],
-    ).drop(columns=["study", "cell", "draws"])
+    frame = blocks[0].select(compared[pairs].assign(p_holm=np.nan))
+    adjusted = holm(frame["p"].to_numpy(dtype=np.float64))
+    return frame.assign(p_holm=adjusted, data=frame["dataset"].map(evidence.title))
 
 
 def benchmark(sources: Sources, blocks: Blocks) -> pd.DataFrame:
@@ -225,12 +216,8 @@ def benchmark(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     evidence = sources.evidence
     values = evidence.table("benchmark.csv").rename(columns={"repetition": "seed", "quantity": "metric"})
     values = values.assign(cell="measurements", fold=np.nan)
-    machines = {
-        name: "; ".join(f"{run['device']}, {run['threads']} thread(s)" for run in evidence.runs(name))
-        for name in evidence.at_hand()
-    }
-    frame = averaged(evidence, identified(evidence, values), blocks)
-    return frame.assign(setup=frame["dataset"].map(machines))
+    machines = "; ".join(f"{run['device']}, {run['threads']} thread(s)" for run in evidence.runs(BENCHMARK))
+    return averaged(evidence, identified(evidence, values), blocks).assign(setup=machines)
 
 
 def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
@@ -257,10 +244,8 @@ def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
                 cpu_minutes=spent.mask(chosen, spent.sum()), settings=[_text(drawn.loc[cell]) for cell in own["cell"]],
                 setup=METRICS[own["metric"].iloc[0]].title,
             ))  # fmt: skip
-            best = own[chosen].iloc[0]
-            tested = _test_score(
-                evidence, evidence.dataset_of(tuning), str(model), best["metric"], drawn.loc[best["cell"]]
-            )
+            best, dataset = own[chosen].iloc[0], evidence.dataset_of(tuning)
+            tested = _test_score(evidence, dataset, str(model), best["metric"], drawn.loc[best["cell"]])
             parts.append(tested.assign(scored_on="test"))
     columns = ["mean", "sd", "low", "high", "error"]
     return paper.with_data(evidence, in_units(pd.concat(parts, ignore_index=True), METRICS.values(), columns))
@@ -318,7 +303,6 @@ def datasets(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 
 
 def _described(content: Mapping[str, Any]) -> dict[str, str]:
-    """Return our text on each quantity of a dataset, by its description."""
     # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
     whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
     flow, samples = content.get("flow", []), sum(int(split["n"]) for split in whole.values())
