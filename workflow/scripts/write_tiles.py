@@ -1,4 +1,4 @@
-"""Write the tiles of `make demo`, the first test tile of each of five classes: python workflow/scripts/write_tiles.py PATHMNIST.npz"""
+"""Write the tiles of `make demo`, the first test tile of each of five classes, from pathmnist.npz, the argument."""
 
 import sys
 from pathlib import Path
