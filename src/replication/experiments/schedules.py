@@ -52,8 +52,8 @@ Prepare = Callable[[Case], Callable[[], Any]]
 class Sizes(NamedTuple):
     """The sizes of all comparisons. Each is timed for `least_seconds`."""
 
-    repetitions: int = 5
-    least_seconds: float = 0.2
+    repetitions: int = 10
+    least_seconds: float = 2.0
     joint: Case = Case("joint", "joint", 6, 10, 32)
     growing: Case = Case("batches", "printed", 4, 5, 16)
     batches: Sequence[int] = (2, 4, 8)
