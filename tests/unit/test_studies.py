@@ -19,6 +19,7 @@ from clailearn.trainer import Samples
 from replication.datasets.prepared import DEVELOPMENT
 from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
 from replication.models.base import create
+from replication.models.clai import build_clai
 from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
 from replication.runs.registry import MODELS, fitted_on
@@ -159,3 +160,19 @@ def test_operations_are_those_of_a_count_by_hand(model: str) -> None:
     x = run.splits.train.batch(torch.arange(5), None)[0]
     expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head
     assert operations_per_item(run, built) == expected
+
+
+def test_the_columns_of_an_orthonormal_head_stay_so_under_weight_decay() -> None:
+    block = {"trunk": "mlp", "width": 8, "layers": 1, "head": "orthonormal"}
+    encoder, kernel = build_clai(
+        {"encoder": block, "embedding_size": 4, "kernel": {"metric": "full"}}, "clai-m", 3, 2, 0
+    )
+    optimiser = torch.optim.AdamW(encoder.parameters(), lr=0.1, weight_decay=0.1)
+    x = torch.randn(16, 3, generator=torch.Generator().manual_seed(0))
+    for _ in range(3):
+        optimiser.zero_grad()
+        z = encoder(x)
+        kernel(z, z).mean().backward()
+        optimiser.step()
+    columns = encoder.head.weight.detach()
+    torch.testing.assert_close(columns.mT @ columns, torch.eye(4).expand(2, 4, 4), atol=1e-5, rtol=0)

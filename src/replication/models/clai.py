@@ -7,7 +7,6 @@ from typing import Any, Self
 from scipy import integrate, optimize
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
-from torch.nn.utils.parametrize import register_parametrization
 
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
@@ -27,26 +26,14 @@ def build_clai(
 ) -> tuple[Encoder, Kernel]:
     """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed.
 
-    Behind a free linear head, M = L' L adds no function: the head could be L times as large. Columns of W_k that stay orthogonal,
-    with the length that they have in a free head before training, turn and project features, and leave their scales to M.
+    Behind a free linear head, M = L' L adds no function: the head could be L times as large. Columns of W_k that stay orthonormal
+    turn and project features, and leave their scales to M.
     """
     encoder = build_encoder(settings, inputs, conditions, seed)
     if settings["encoder"]["head"] == "orthonormal":
-        length = float(encoder.head.weight.detach().norm(dim=1).mean())
-        orthogonal(encoder.head, "weight")
-        register_parametrization(encoder.head, "weight", _Lengthened(length))
+        # The default map, by reflections, has its signs in the diagonal of the parameter, which weight decay rounds to 0.
+        orthogonal(encoder.head, "weight", orthogonal_map="matrix_exp")
     return encoder, build(str(MODELS[model].kernel), settings["embedding_size"], settings["kernel"]["metric"])
-
-
-class _Lengthened(nn.Module):
-    """Gives orthonormal columns a length. At length 1 similarities start near -1, and training ends with one point for all."""
-
-    def __init__(self, length: float) -> None:
-        super().__init__()
-        self.length = length
-
-    def forward(self, columns: Tensor) -> Tensor:
-        return columns * self.length
 
 
 def loss_floor(kernel: Kernel, target: Target, share: float, size: int) -> float:
