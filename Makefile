@@ -15,7 +15,7 @@ all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figur
 env: $(INSTALLED) ## set up the environment, .venv, and do nothing else
 
 demo: $(INSTALLED) ## predict five tiles of PathMNIST by a published model, with the training tiles that vote for and against
-	$(BIN)/clailearn predict results/published/pathmnist/models/clai-m examples/tiles --votes 2
+	$(BIN)/clailearn predict results/published/pathmnist/models/clai-m workflow/demo --votes 2
 
 report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tables, figures and claims
 	$(BIN)/snakemake --cores $(CORES) outputs
