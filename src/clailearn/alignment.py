@@ -166,6 +166,31 @@ def check_embeddings(kernel: Kernel, *embeddings: Tensor) -> None:
             )
 
 
+def named_kernel(kernel: Kernel | str, size: int) -> Kernel:
+    """Return a kernel, or the one of this name for embeddings of `size` dimensions; raise ValueError for anything else."""
+    if isinstance(kernel, str):
+        kernel = build(kernel, size, "full")
+    check_embeddings(kernel)
+    return kernel
+
+
+def compared_with(
+    kernel: Kernel, embeddings: Tensor, labels: Any, references: Tensor | None, reference_labels: Any
+) -> tuple[Tensor, Any]:
+    """Return the references of samples and their labels: those that are given, or the samples themselves.
+
+    Raises ValueError for references without labels, embeddings that do not fit the kernel, and a sample without others.
+    """
+    if (references is None) != (reference_labels is None):
+        raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
+    if references is None:
+        references, reference_labels = embeddings, labels
+    check_embeddings(kernel, embeddings, references)
+    if references is embeddings and embeddings.shape[-2] == 1:
+        raise ValueError("found a batch of one sample, expected others to compare it with; give a larger batch")
+    return references, reference_labels
+
+
 class AlignmentLoss(nn.Module):
     r"""Mean squared difference of a kernel's similarities from target similarities (equation 9).
 
@@ -201,9 +226,7 @@ class AlignmentLoss(nn.Module):
         embedding_size: int = 16,
     ) -> None:
         super().__init__()
-        if isinstance(kernel, str):
-            kernel = build(kernel, embedding_size, "full")
-        check_embeddings(kernel)
+        kernel = named_kernel(kernel, embedding_size)
         if target == "simplex" and (classes or 0) < 2:
             raise ValueError("target is 'simplex', which needs classes, the number of all classes")
         if pair_weighting not in ("none", "balanced"):
@@ -224,13 +247,9 @@ class AlignmentLoss(nn.Module):
             labels: class indices (A,), 0 to C - 1; a tensor, an array or a list.
             reference_embeddings, reference_labels: what the anchors are compared with, R samples; None: the anchors themselves.
         """
-        if (reference_embeddings is None) != (reference_labels is None):
-            raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
-        if reference_embeddings is None or reference_labels is None:
-            reference_embeddings, reference_labels = embeddings, labels
-        check_embeddings(self.kernel, embeddings, reference_embeddings)
-        if reference_embeddings is embeddings and embeddings.shape[-2] == 1:
-            raise ValueError("found a batch of one sample, expected others to compare it with; give a larger batch")
+        reference_embeddings, reference_labels = compared_with(
+            self.kernel, embeddings, labels, reference_embeddings, reference_labels
+        )
         classes = self.classes if self.target == "simplex" else None
         if embeddings.ndim == 3:
             classes = max(len(embeddings), 2)

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clailearn.alignment import check_embeddings, checked_labels, one_vs_rest
-from clailearn.kernels import Kernel, build
+from clailearn.alignment import checked_labels, compared_with, named_kernel, one_vs_rest
+from clailearn.kernels import Kernel
 
 
 class ParzenLoss(nn.Module):
@@ -33,10 +33,7 @@ class ParzenLoss(nn.Module):
 
     def __init__(self, kernel: Kernel | str, embedding_size: int = 4) -> None:
         super().__init__()
-        if isinstance(kernel, str):
-            kernel = build(kernel, embedding_size, "full")
-        check_embeddings(kernel)
-        self.kernel = kernel
+        self.kernel = named_kernel(kernel, embedding_size)
 
     def forward(
         self,
@@ -55,13 +52,12 @@ class ParzenLoss(nn.Module):
             left_out: (A, R), true for pairs of which the reference does not vote, such as a sample and its copy; None: of a
                 sample with itself, where the samples are their own references.
         """
-        if (reference_embeddings is None) != (reference_labels is None):
-            raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
-        if reference_embeddings is None:
-            reference_embeddings, reference_labels = embeddings, labels
-            if left_out is None:
-                left_out = torch.eye(embeddings.shape[-2], dtype=torch.bool, device=embeddings.device)
-        check_embeddings(self.kernel, embeddings, reference_embeddings)
+        itself = reference_embeddings is None
+        reference_embeddings, reference_labels = compared_with(
+            self.kernel, embeddings, labels, reference_embeddings, reference_labels
+        )
+        if itself and left_out is None:
+            left_out = torch.eye(embeddings.shape[-2], dtype=torch.bool, device=embeddings.device)
         classes = max(len(embeddings), 2) if embeddings.ndim == 3 else None
         labels = checked_labels(labels, embeddings, classes).long()
         reference_labels = checked_labels(reference_labels, reference_embeddings, classes).long()
