@@ -90,7 +90,7 @@ lock: ## resolve envs/*.lock from envs/*.in; needs uv
 	$(COMPILE) --constraints envs/requirements.lock --output-file envs/docs.lock envs/docs.in
 
 clean: ## delete the environment and the miniature's results; downloads, full runs and tracked files stay
-	rm -rf .venv results/mini logs/mini paper_figures/mini report docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clailearn.egg-info
+	rm -rf .venv results/mini logs/mini paper_figures/mini paper_figures/mini*.* report docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clailearn.egg-info
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

@@ -17,13 +17,14 @@ for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice, and settings that never end
 own_settings = merge(config)  # those of --configfile and --config
 config.update(load_settings(Path(), own_settings))  # the defaults below them, checked
-mini_config = load_settings(Path(), own_settings, mini=True)
+mini_config = load_settings(Path(), own_settings, "mini")
+afternoon_config = load_settings(Path(), own_settings, "afternoon")
 
 
 report: "workflow/report/workflow.rst"
 
 
-# One pipeline, used twice: for the evidence that config.yaml names, and for the miniature.
+# One pipeline, used three times: for the evidence that config.yaml names, for the miniature, and for the afternoon.
 pathvars:
     results="results/real",
     evidence=f"results/{config['evidence']}",
@@ -51,8 +52,28 @@ module mini:
 use rule * from mini as mini_*
 
 
+module afternoon:
+    pathvars:
+        results="results/afternoon",
+        evidence="results/afternoon",
+        figures="paper_figures/afternoon",
+        report="report/afternoon",
+        logs="logs/afternoon",
+    snakefile:
+        "workflow/study.smk"
+    config:
+        afternoon_config
+
+
+use rule * from afternoon as afternoon_*
+
+
 onstart:
-    if "own" not in workflow.dag_settings.targets:
+    if "afternoon" in workflow.dag_settings.targets:
+        from replication.report.plan import plan_text  # imports pandas
+
+        print(plan_text(Path(), afternoon_config), file=sys.stderr)
+    elif "own" not in workflow.dag_settings.targets:
         print(
             f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about a day:",
             "snakemake --cores 8 all --config evidence=real",
@@ -73,15 +94,26 @@ onsuccess:
         from replication.report.own import result  # imports pandas
 
         print("", *(result(config, name) for name in outputs.own_datasets(config)), sep="\n", file=sys.stderr)
+    if "afternoon" in workflow.dag_settings.targets:
+        print(Path("paper_figures/afternoon.md").read_text(encoding="utf-8"), file=sys.stderr)
 
 
 rule mini:
     input:
         rules.mini_outputs.input,
         expand("results/mini/{dataset}/prepared/dataset.json", dataset=read_yaml(MINIATURE)["datasets"]),
+        "paper_figures/mini.md",
     localrule: True
     message:
         "Run the whole pipeline on miniature synthetic data."
+
+
+rule afternoon:
+    input:
+        "paper_figures/afternoon.md",
+    localrule: True
+    message:
+        "Judge the paper's claims by a smaller evidence, computed from raw data, and compare with the published verdicts."
 
 
 rule all:

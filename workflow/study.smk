@@ -1,4 +1,5 @@
-# The pipeline, one file a stage. The Snakefile uses it twice: for real data and, as the module `mini`, for the miniature.
+# The pipeline, one file a stage. The Snakefile uses it three times: for real data and, as the modules
+# `mini` and `afternoon`, for the miniature and for a smaller evidence.
 include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/train.smk"

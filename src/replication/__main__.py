@@ -25,10 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
-    settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
-    commands.add_parser(
-        "plan", parents=[own], help="the runs of evidence=real that are left, and their time by published records"
+    plan = commands.add_parser(
+        "plan", parents=[own], help="the runs that are left, and their time by published records"
     )
+    for command in (settings, plan):
+        uses = ["real", "mini", "afternoon"]
+        command.add_argument("--use", choices=uses, default="real", help="use of the pipeline (default: %(default)s)")
     publish = commands.add_parser(
         "publish", parents=[own], help="add finished runs to the published evidence, or replace some of it"
     )
@@ -62,7 +64,7 @@ def _answer(options: argparse.Namespace) -> str:
 
     own = merge(*(read_yaml(file) for file in options.configfile))
     if options.command == "settings":
-        shown = effective_settings(load_settings(Path(), own, mini=options.mini), options.dataset, options.model)
+        shown = effective_settings(load_settings(Path(), own, options.use), options.dataset, options.model)
         return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
     settings = load_settings(Path(), own)
     if options.command == "band-powers":
@@ -73,7 +75,7 @@ def _answer(options: argparse.Namespace) -> str:
     from replication.report.publish import publish
 
     if options.command == "plan":
-        return plan_text(Path(), settings)
+        return plan_text(Path(), load_settings(Path(), own, options.use))
     changed = publish(options.what, options.source, Path(PUBLISHED), settings, options.replace)
     return "".join(f"{PUBLISHED}/{file}\n" for file in changed)
 

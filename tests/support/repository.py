@@ -10,7 +10,7 @@ from replication.runs.settings import load_settings
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "workflow" / "config"
 REAL: dict[str, Any] = load_settings(REPOSITORY)
-MINI: dict[str, Any] = load_settings(REPOSITORY, mini=True)
+MINI: dict[str, Any] = load_settings(REPOSITORY, use="mini")
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
 PRINTED = pd.read_csv(CONFIG / "printed_values.csv")

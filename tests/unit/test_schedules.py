@@ -57,7 +57,7 @@ def test_every_schedule_is_timed_and_the_memory_of_algorithm_3_is_measured() -> 
     training = {"batch_size": 4, "precision": "float32"}
     settings = merge(REAL, {"encoder": {"blocks": [1, 1]}, "training": training, "embedding_size": 4})
     joint, growing = Case("joint", "joint", 2, 3, 4), Case("batches", "printed", 2, 2, 4)
-    sizes = schedules.MINIATURE._replace(repetitions=1, joint=joint, growing=growing, batches=(2,), classes=(3,))
+    sizes = schedules.Sizes(1, 0.01, joint=joint, growing=growing, batches=(2,), classes=(3,))
     rows = schedules.measure(settings, CPU, sizes)
     found = {name: rows[rows["quantity"] == name] for name in ("seconds", "peak_memory_mb")}
     variants = {name: set(zip(own["comparison"], own["variant"], strict=True)) for name, own in found.items()}

@@ -18,7 +18,7 @@ from support.repository import REAL, REPOSITORY
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     own = {"seeds": [7], "inference": {"mirror": True}, "datasets": {"mimic-iv": {"path": "mine"}}}
-    real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, mini=True)
+    real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, "mini")
     assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
     assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0], True, None)
     assert (real["miniature"], mini["miniature"]) == (False, True)

@@ -82,7 +82,7 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
     assert model_settings(tuned, "cifar10", "clai-m") == model_settings(REAL, "cifar10", "clai-m")
     for cell in cells(REAL, "tuning-cifar10"):
         assert cell_settings(tuned, "tuning-cifar10", cell) == cell_settings(REAL, "tuning-cifar10", cell)
-    assert load_settings(REPOSITORY, own, mini=True)["tuned"] is None
+    assert load_settings(REPOSITORY, own, "mini")["tuned"] is None
 
 
 TUNED = "tuning-cifar10"

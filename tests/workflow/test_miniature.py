@@ -36,6 +36,12 @@ def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> Non
     assert miniature.planned("all") == {}
 
 
+def test_verdicts_stand_beside_the_published_ones_and_say_that_their_data_are_synthetic(miniature: Tree) -> None:
+    page = (miniature.path / "paper_figures" / "mini.md").read_text()
+    assert "Of 17 verdicts: " in page
+    assert page.endswith("Miniature synthetic data: shows that the pipeline works, not how well the method does.\n")
+
+
 def test_no_temporary_file_is_left(miniature: Tree) -> None:
     left = [p for p in (miniature.path / "results").rglob("*") if p.suffix == ".part" or p.name.startswith(".")]
     assert left == []

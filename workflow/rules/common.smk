@@ -14,8 +14,8 @@ from replication.runs.run import (
     write_checksums,
 )
 
-RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
-EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
+RESULTS = f"results/{config['use']}"  # <results>, for code
+EVIDENCE = f"results/{config['evidence']}" if config["use"] == "real" else RESULTS  # <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]

@@ -172,7 +172,17 @@ rule measure_complexity:
     params:
         settings=lambda wildcards: run_settings.select(
             run_settings.dataset_settings(config, "cifar10"),
-            ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"],
+            [
+                "device",
+                "threads",
+                "embedding_size",
+                "encoder",
+                "kernel",
+                "target",
+                "training",
+                "miniature",
+                "benchmark",
+            ],
         ),
     message:
         "Measure time and memory while the machine does nothing else."

@@ -89,6 +89,36 @@ rule judge_claims:
         "../scripts/judge_claims.py"
 
 
+# What this use of the pipeline found, beside the tracked verdicts. These are read as they are: nothing renders them first.
+rule compare_verdicts:
+    input:
+        claims="<figures>/claims.json",
+        records=lambda wildcards: [
+            file
+            for name in outputs.evidence_behind(registry.CLAIMS, config)
+            if name in outputs.available(EVIDENCE, config)
+            for file in outputs.evidence_files(EVIDENCE, name, config)
+            if Path(file).name in outputs.RECORDS
+        ],
+        library=RENDERING,
+    output:
+        md=report("<figures>.md", caption="../report/output.rst", category="Claims"),
+        csv="<figures>.csv",
+        costs="<figures>_costs.csv",
+    log:
+        "<logs>/compare_verdicts.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        published=lambda wildcards: file_digest(["paper_figures/claims.json"]),
+        root=lambda wildcards: EVIDENCE,
+    message:
+        "Compare the verdicts with the published ones."
+    script:
+        "../scripts/compare_verdicts.py"
+
+
 rule outputs:
     input:
         outputs.files_of_outputs("<figures>", config.get("outputs", registry.OUTPUTS)),

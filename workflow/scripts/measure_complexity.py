@@ -17,7 +17,7 @@ device = choose_device(settings["device"])
 settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
 settings["encoder"]["pool"] = True  # Pictures are halved, for a sixth of the time.
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, {"files": []}, device.type)
-sizes = MINIATURE if settings["miniature"] else Sizes()
+sizes = Sizes(**settings["benchmark"], **(MINIATURE if settings["miniature"] else {}))
 measure(settings, device, sizes).to_csv(output.measured, index=False, float_format="%.6g")
 write_records(Path(output.records), [recorder.finish(command=f"snakemake {output.measured}")])
 title = BENCHMARK_TITLE + (" (miniature synthetic)" if settings["miniature"] else "")

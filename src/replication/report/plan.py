@@ -1,31 +1,40 @@
-"""The runs that the evidence of this machine still needs, and their time as published records tell it."""
+"""The runs that the evidence of this machine still needs, and their time as tracked records tell it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from replication.report.evidence import run_cell, run_name
 from replication.runs.outputs import available, left_out, result_file
-from replication.runs.registry import read_yaml
+from replication.runs.registry import read_json, read_yaml
 from replication.runs.run import RunId, records_of
 from replication.runs.settings import runs_of_model, runs_of_study
 
-PUBLISHED, REAL = "results/published", "results/real"
+PUBLISHED = "results/published"
+COSTS = "paper_figures/afternoon_costs.csv"
+"""The tracked cost of the runs of an afternoon, whose own records are not tracked."""
 PROFILE = "profiles/slurm/config.yaml"
 
 
-def runs_left(repository: Path, settings: Mapping[str, Any]) -> list[RunId]:
-    """Return the runs that evidence=real asks for and that are not finished."""
+def runs_of(settings: Mapping[str, Any]) -> list[RunId]:
+    """Return the runs that this use of the pipeline asks for."""
     runs: list[RunId] = []
-    for name in available(REAL, settings):
+    for name in available(f"results/{settings['use']}", settings):
         if name in settings["studies"]:
             runs += runs_of_study(settings, name)
         elif name in settings["datasets"]:
             models = settings["datasets"][name]["models"]
             runs += [run for model in models for run in runs_of_model(settings, name, model)]
-    return [run for run in runs if not (repository / REAL / str(run) / result_file(settings, run.name)).exists()]
+    return runs
+
+
+def runs_left(repository: Path, settings: Mapping[str, Any]) -> list[RunId]:
+    """Return those of them that are not finished."""
+    results = repository / "results" / settings["use"]
+    return [run for run in runs_of(settings) if not (results / str(run) / result_file(settings, run.name)).exists()]
 
 
 def hours(record: Mapping[str, Any]) -> float:
@@ -33,28 +42,53 @@ def hours(record: Mapping[str, Any]) -> float:
     return sum(part["cpu_seconds"] for part in (record, record.get("evaluation")) if part) / 3600
 
 
-def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
-    """Return the runs that are left and their hours, by the mean of the published runs of their model, as text."""
-    left = runs_left(repository, settings)
-    names = dict.fromkeys(run.name for run in left)
-    folders = [repository / PUBLISHED / name / "evidence" for name in names]
-    records = [record for folder in folders if folder.is_dir() for record in records_of(folder)]
+def costs(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return by name and cell the number of runs, and the mean processor hours of one."""
     rows = [(run_name(record), run_cell(record), hours(record)) for record in records]
-    known = pd.DataFrame(rows, columns=["name", "cell", "hours"])
-    mean = known.groupby(["name", "cell"])["hours"].mean()
-    frame = pd.DataFrame([(run.name, mean.get((run.name, run.cell))) for run in left], columns=["name", "hours"])
-    by_name = frame.astype({"hours": float}).groupby("name", sort=False)["hours"]
+    frame = pd.DataFrame(rows, columns=["name", "cell", "hours"])
+    return frame.groupby(["name", "cell"], sort=False)["hours"].agg(runs="size", hours="mean").reset_index()
+
+
+def _known(repository: Path, settings: Mapping[str, Any], names: Iterable[str]) -> pd.DataFrame:
+    """Return the tracked costs of the runs of these names."""
+    if settings["use"] == "afternoon" and (repository / COSTS).exists():
+        return pd.read_csv(repository / COSTS)
+    folders = [repository / PUBLISHED / name / "evidence" for name in names]
+    return costs(record for folder in folders if folder.is_dir() for record in records_of(folder))
+
+
+def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
+    """Return the runs that are left and their hours, by the mean of the tracked runs of their model, as text.
+
+    Hours are those of this machine once it has finished runs: the tracked ones times the ratio of both in these.
+    """
+    every, left = runs_of(settings), runs_left(repository, settings)
+    known = _known(repository, settings, dict.fromkeys(run.name for run in every))
+    cells = zip(known["name"], known["cell"], strict=True)
+    mean = dict(zip(cells, known["hours"].astype(float), strict=True))
+    scale = _scale(repository / "results" / settings["use"], [run for run in every if run not in left], mean)
+    rows = [(run.name, mean.get((run.name, run.cell), np.nan) * scale) for run in left]
+    frame = pd.DataFrame(rows, columns=["name", "hours"])
+    by_name = frame.groupby("name", sort=False)["hours"]
     runs, known_time = by_name.size(), by_name.count()
     table = pd.DataFrame({"runs": runs, "core-hours": by_name.sum(), "of unknown time": runs - known_time})
     unknown = int(table["of unknown time"].sum())
+    machine = "this machine" if scale != 1 else "machines like those of the tracked runs"
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
     lines = [table.to_string(float_format="{:.1f}".format), ""] if left else []
-    lines.append(f"{total} on machines like those of the published runs.")
+    lines.append(f"{total} on {machine}.")
     if unknown:
-        lines.append(f"{unknown} of them have no published run of their model, and no time here.")
+        lines.append(f"{unknown} of them have no tracked run of their model, and no time here.")
     lines.append("Preparation, controls, comparisons and the benchmark come on top.")
     lines += [f"Left out: {name}, which needs {settings['datasets'][name]['needs']}." for name in left_out(settings)]
     resources = read_yaml(repository / PROFILE)["default-resources"]
     if unset := [name for name in ("slurm_partition", "slurm_account") if name not in resources]:
         lines.append(f"{PROFILE} sets no {' and no '.join(unset)}: Slurm takes its defaults.")
     return "\n".join(lines) + "\n"
+
+
+def _scale(results: Path, finished: Sequence[RunId], mean: Mapping[tuple[str, str], float]) -> float:
+    """Return how many times as long as the tracked runs those took that this machine has finished; 1 if there are none."""
+    files = [(run, results / str(run) / "run.json") for run in finished if (run.name, run.cell) in mean]
+    there = [(run, hours(read_json(file))) for run, file in files if file.exists()]
+    return sum(took for _, took in there) / sum(mean[run.name, run.cell] for run, _ in there) if there else 1.0

@@ -43,7 +43,8 @@ _ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")
 
 def runs_of_embedding(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
     """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
-    seeds = registry.MINIATURE_SEEDS if settings["miniature"] else registry.SEEDS
+    first = registry.MINIATURE_SEEDS if settings["miniature"] else registry.SEEDS
+    seeds = [seed + settings["seed_base"] for seed in first]
     if name in MODELS:
         return [run for run in runs_of_models(settings, dataset, [name]) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]

@@ -25,7 +25,9 @@ DEFAULTS = (
     "workflow/config/baselines.yaml",
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
-MINIATURE = "workflow/config/mini.yaml"
+MINIATURE, AFTERNOON = "workflow/config/mini.yaml", "workflow/config/afternoon.yaml"
+USES = {"real": None, "mini": MINIATURE, "afternoon": AFTERNOON}
+"""The uses of the pipeline, which name their folders below results/, and the file whose settings win over all others."""
 OWN_DEFAULTS = "workflow/config/own.yaml"
 
 _DIGITS = 2
@@ -35,21 +37,33 @@ _NOT_OF_PREPARATION = (
 )  # fmt: skip
 
 
-def load_settings(repository: Path, own: Mapping[str, Any] | None = None, *, mini: bool = False) -> dict[str, Any]:
+def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: str = "real") -> dict[str, Any]:
     """Return the settings of all files, merged with a user's own and checked, and the tunings among the `studies`.
 
-    On real data the user's win over everything; text among them becomes what it stands for. The miniature is a fixture: its
-    settings win over them, so that a path to real data does not reach it.
+    On real data the user's win over everything; text among them becomes what it stands for. Miniature and afternoon are
+    fixtures: their settings win over the user's. A path to real data reaches the afternoon, and not the miniature.
+
+    use: a key of `USES`.
     """
     own = merge(own or {})
     models = {"variants": {name: {"model": name} for name in MODELS}}
     defaults = [{"miniature": False} | models, *(read_yaml(repository / file) for file in DEFAULTS)]
-    settings = merge(*defaults, own, read_yaml(repository / MINIATURE) if mini else {})
+    fixture = USES[use]
+    settings = merge(*defaults, own, read_yaml(repository / fixture) if fixture else {})
     complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
-    settings["own"] = {} if mini else own
+    settings |= {"use": use, "own": {} if fixture else own}
+    for key in ("seeds", "model_seeds", "datasets", "studies"):
+        settings[key] = _moved(settings[key], settings["seed_base"], of_seeds=key.endswith("seeds"))
     settings["studies"] |= tuning_studies(settings)
     return settings
+
+
+def _moved(value: Any, base: int, of_seeds: bool) -> Any:
+    """Add `base` to every seed: to the numbers below a key `seeds` or `model_seeds`."""
+    if isinstance(value, dict):
+        return {key: _moved(entry, base, of_seeds or key in ("seeds", "model_seeds")) for key, entry in value.items()}
+    return [seed + base for seed in value] if of_seeds else value
 
 
 def complete(settings: dict[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:

@@ -1,0 +1,78 @@
+"""Verdicts of this machine's own smaller evidence beside the published ones."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from replication.report.claims.hypothesis import Outcome
+from replication.report.claims.page import Record
+from replication.report.labels import MINI_NOTE
+from replication.report.plan import hours
+from replication.report.texts import table
+
+SAME, WIDER, DIFFERS, UNTESTED = "same", "same, wider", "differs", "not tested here"
+INTRODUCTION = (
+    "A smaller evidence, computed from raw data by this code and judged by the rules of the published verdicts. "
+    f"*{WIDER[0].upper()}{WIDER[1:]}*: open here, and every interval that leaves it open covers the published mean. "
+    "Times (claims 13 and 14) ask for a machine that does nothing else."
+)
+PLACES = ("role", "part", "target", "name", "model", "quantity")
+"""What an estimate of a claim is known by."""
+
+
+def agreement(here: Record, published: Record) -> str:
+    """Say whether a claim's verdict here is the published one.
+
+    `WIDER`: what was found here leaves it open, and every interval that leaves it open covers the published mean.
+    """
+    if here["outcome"] == published["outcome"]:
+        return SAME
+    if here["outcome"] == Outcome.NOT_TESTABLE:
+        return UNTESTED
+    means = {_place(estimate): estimate["mean"] for estimate in published["estimates"]}
+    open_here = [estimate for estimate in here["estimates"] if estimate["outcome"] == Outcome.INCONCLUSIVE]
+    tests = [estimate for estimate in open_here if estimate["role"] == "test" and _place(estimate) in means]
+    covered = all(estimate["low"] <= means[_place(estimate)] <= estimate["high"] for estimate in tests)
+    return WIDER if here["outcome"] == Outcome.INCONCLUSIVE and tests and covered else DIFFERS
+
+
+def _place(estimate: Record) -> tuple[Any, ...]:
+    return tuple(estimate[key] for key in PLACES)
+
+
+def compared_verdicts(here: Sequence[Record], published: Sequence[Record]) -> pd.DataFrame:
+    """Return a row a verdict: claim, title, both outcomes with their decisive numbers, and their agreement."""
+    rows = [
+        {
+            "claim": own["id"], "title": own["title"], "published": other["outcome"], "published_number": _number(other),
+            "here": own["outcome"], "here_number": _number(own), "agreement": agreement(own, other),
+        }
+        for own, other in zip(here, published, strict=True)
+        if other["outcome"]
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _number(claim: Record) -> str:
+    return "; ".join(f"{of}: {', '.join(numbers)}" for of, numbers in claim["decisive"].items())
+
+
+def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: bool) -> str:
+    """Write the comparison as Markdown: a table, and lines of counts, cost, seeds, machine and commit."""
+    counts = Counter(verdicts["agreement"])
+    counted = ", ".join(f"{counts[kind]} *{kind}*" for kind in (SAME, WIDER, DIFFERS, UNTESTED) if counts[kind])
+    untested = ", ".join(verdicts.loc[verdicts["agreement"] == UNTESTED, "claim"])
+    seeds, machines, commits = (
+        ", ".join(sorted({str(run[key]) for run in runs})) for key in ("seed", "hardware", "commit")
+    )
+    columns = ["claim", "title", "published", "published_number", "here", "here_number", "agreement"]
+    heads = ["Claim", "", "Published", "Decisive number", "Here", "Decisive number", "Agreement"]
+    blocks = [
+        "# The paper's verdicts in an afternoon", INTRODUCTION, table(heads, verdicts[columns].to_numpy()),
+        f"Of {len(verdicts)} verdicts: {counted}." + (f" Not tested here: {untested}." if untested else ""),
+        f"{len(runs)} runs, {sum(map(hours, runs)):.1f} core-hours. Seeds: {seeds}. Hardware: {machines}. Commit: {commits}.",
+        *([MINI_NOTE] if synthetic else []),
+    ]  # fmt: skip
+    return "\n\n".join(blocks) + "\n"

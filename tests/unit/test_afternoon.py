@@ -1,0 +1,69 @@
+"""The comparison of this machine's verdicts with the published ones, and the settings and seeds of the afternoon."""
+
+import copy
+import json
+
+import pytest
+
+from replication.report.afternoon import DIFFERS, SAME, UNTESTED, WIDER, agreement, compared_verdicts, page
+from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.settings import load_settings, runs_of_model, runs_of_study
+from support.repository import REAL, REPOSITORY
+
+PUBLISHED = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text())["claims"]
+
+
+def changed(claim, outcome, low, mean, high):
+    """Return a claim with another verdict, whose first number with a say is left open by this interval."""
+    own = copy.deepcopy(claim) | {"outcome": outcome}
+    judged = next(estimate for estimate in own["estimates"] if estimate["role"] == "test" and estimate["outcome"])
+    own["estimates"] = [judged | {"outcome": "inconclusive", "low": low, "mean": mean, "high": high}]
+    return own
+
+
+@pytest.mark.parametrize(
+    ("outcome", "low", "high", "expected"),
+    [
+        ("inconclusive", -1e3, 1e3, WIDER),
+        ("inconclusive", 1e3, 2e3, DIFFERS),
+        ("not reproduced", -1e3, 1e3, DIFFERS),
+        ("not testable here", -1e3, 1e3, UNTESTED),
+    ],
+)
+def test_a_verdict_left_open_is_the_same_where_intervals_cover_the_published_mean(outcome, low, high, expected):
+    claim = next(claim for claim in PUBLISHED if claim["outcome"] == "reproduced")
+    assert agreement(claim, claim) == SAME
+    assert agreement(changed(claim, outcome, low, 0.0, high), claim) == expected
+
+
+def test_the_page_has_a_row_a_verdict_and_counts_them():
+    verdicts = compared_verdicts(PUBLISHED, PUBLISHED)
+    assert list(verdicts["claim"]) == [number for number, claim in CLAIM_TEXTS["claims"].items() if "states" in claim]
+    run = {"run": "cifar10/clai-m/seed0", "seed": 0, "hardware": "a machine", "commit": "0" * 40, "cpu_seconds": 7200}
+    text = page(verdicts, [run], synthetic=False)
+    assert f"Of {len(verdicts)} verdicts: {len(verdicts)} *{SAME}*.\n" in text
+    assert "1 runs, 2.0 core-hours. Seeds: 0. Hardware: a machine." in text
+
+
+def test_the_afternoon_only_makes_things_smaller():
+    afternoon = load_settings(REPOSITORY, use="afternoon")
+    for name in afternoon["run"]:
+        assert set(afternoon["datasets"][name]["models"]) <= set(REAL["datasets"][name]["models"])
+    for name in [*afternoon["run"], *afternoon["run_studies"]]:
+        runs = [
+            runs_of_study(settings, name)
+            if name in settings["studies"]
+            else [
+                run for model in afternoon["datasets"][name]["models"] for run in runs_of_model(settings, name, model)
+            ]
+            for settings in (afternoon, REAL)
+            if name != "benchmark"
+        ]
+        assert not runs or set(runs[0]) <= set(runs[1]), name
+
+
+def test_a_base_moves_the_seeds_of_datasets_and_studies_and_no_trials():
+    moved = load_settings(REPOSITORY, {"seed_base": 100})
+    assert {run.seed for run in runs_of_model(moved, "cifar10", "clai-m")} == {100, 101, 102, 103, 104}
+    assert {run.seed for run in runs_of_study(moved, "turns-images")} == {100, 101, 102}
+    assert moved["tuning"] == REAL["tuning"]
