@@ -19,7 +19,7 @@ from clailearn.trainer import Samples
 from replication.datasets.prepared import DEVELOPMENT
 from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
 from replication.models.base import create
-from replication.models.clai import build_clai
+from replication.models.clai import CLaI, build_clai
 from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
 from replication.runs.registry import MODELS, fitted_on
@@ -56,11 +56,12 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     _, evaluation, history = run_cell(run, checkpoint)
     metrics = evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
-    assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
-    assert set(metrics["shares"]) == ({"population"} if MODELS[model].kernel else {""})
+    by_rules = isinstance(create(model), CLaI)
+    assert set(accuracy.index) == (set(RULES) if by_rules else {""})
+    assert set(metrics["shares"]) == ({"population"} if by_rules else {""})
     assert accuracy.max() > 0.6
     decided = evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
-    assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
+    assert decided.mean() == pytest.approx(accuracy["printed" if by_rules else ""])
     assert history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
     per_item = operations_per_item(run, create(run.model).build(run))
@@ -68,6 +69,19 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     assert history["operations"].tolist() == pytest.approx([views * 64 * epoch * per_item for epoch in range(1, 13)])
     assert len(checkpoint.epoch_seconds) == 12
     assert all(seconds > 0 for seconds in checkpoint.epoch_seconds)
+
+
+@pytest.mark.parametrize("model", ["clai-m", "parzen-vote"])
+def test_all_references_of_a_class_vote_as_all_do_and_fewer_may_not(model: str, tmp_path: Path) -> None:
+    chosen = settings(model)
+    members = 64  # more than any class has
+    chosen["inference"] = chosen["inference"] | {"fewer_references": [2, members]}
+    run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
+    metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    value = metrics[metrics["rule"].isin(["", "printed"])].set_index("metric")["value"]
+    for metric in ("accuracy", "log_loss", "log_loss_scaled"):
+        assert value[f"{metric}_of_{members}"] == pytest.approx(value[metric], abs=1e-6)
+    assert value["log_loss_of_2"] != value["log_loss"]
 
 
 def settings_of_recordings(**own: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Training imports nothing from here, so a new figure of merit refits nothing.
 
 import copy
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,7 +28,7 @@ from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
 from replication.models.base import Model, Network, create
-from replication.models.clai import CLaI, voted
+from replication.models.clai import CLaI, Voting, voted
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.items import recording_rows
 from replication.models.run import Run
@@ -40,6 +41,8 @@ SHARES: tuple[Shares, ...] = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
+BY_NUMBER = ("accuracy", "auroc", "log_loss", "log_loss_scaled", "log_loss_calibrated")
+"""Metrics by the number of references of a class."""
 COUNTED_ITEMS = 4
 """Items whose operations are counted: the count is proportional to their number, and BatchNorm needs two."""
 
@@ -167,6 +170,24 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
 
 
+def evaluate_fewer(run: Run, model: Voting, numbers: Collection[int]) -> pd.DataFrame:
+    """Return metrics of votes by so many references of each class: rows of `Evaluation.metrics`, such as `accuracy_of_10`."""
+    embedded, inference = embed_splits(run, model.network), run.settings["inference"]
+    printed = isinstance(model, CLaI)
+    reading = {"rule": "printed", "shares": SHARES[0]} if printed else {}
+    rows = []
+    for number in numbers:
+        fewer = replace(run, settings={**run.settings, "inference": {**inference, "references": number * run.classes}})
+        test, val = (
+            Scored(model.vote(fewer, embedded[name], embedded["train"]), embedded[name].y.numpy())
+            for name in ("test", "val")
+        )
+        found = evaluate_scores(run, test, val, voted=printed).metrics
+        found = found[found["metric"].isin(BY_NUMBER)]
+        rows.append(found.assign(metric=found["metric"] + f"_of_{number}", **reading))
+    return pd.concat(rows)
+
+
 def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
     """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
     kind = "top-label" if given.score.ndim == 2 else "positive-rate"
@@ -225,7 +246,11 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
-    return model, evaluate(run, model)[0], history
+    evaluation = evaluate(run, model)[0]
+    if isinstance(model, Voting) and (numbers := run.settings["inference"].get("fewer_references")):
+        more = evaluate_fewer(run, model, numbers)
+        evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, more], ignore_index=True))
+    return model, evaluation, history
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

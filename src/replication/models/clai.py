@@ -1,7 +1,12 @@
-"""CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
+"""CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes.
+
+Beside them the Parzen rule trained by its own score, and trainings that maximise the alignment.
+"""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from scipy import integrate, optimize
@@ -11,7 +16,7 @@ from torch.nn.utils.parametrizations import orthogonal
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder, build_encoder, move
-from clailearn.inference import ParzenMeans, Rule, decide, log_posteriors
+from clailearn.inference import ParzenMeans, Rule, decide, log_posteriors, scores_by
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Epoch, Items
@@ -92,8 +97,8 @@ FLOORS: dict[str, Callable[[float, int], float]] = {"cosine": _cosine_floor, "ga
 """The floor of the loss with the target `zero` by kernel, a function of class share and embedding size; figure 3 draws it."""
 
 
-class CLaI(Network):
-    """An encoder with a condition for each class, and the kernel that compares its embeddings."""
+class Voting(Network):
+    """An encoder with a condition for each class, a kernel that compares its embeddings, and a rule by which references vote."""
 
     network: Encoder
     kernel: Kernel
@@ -107,34 +112,14 @@ class CLaI(Network):
         self.module = nn.ModuleList([network, kernel])
         return self
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        given = (self.network, self.kernel, run.splits.train, run.conditions, run.training)
-        if run.training.schedule == "joint" or run.conditions == 1:
-            return collaborative_learning(*given, validate, checkpoint)
-        turns = Turns(lambda: self.validation_scores(run))
-        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
-
-    def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that votes on validation samples, beside the floor of the loss."""
-        constants, measure = self.floor(run), super().validation(run)
-        return lambda: constants | measure()
+    @abstractmethod
+    def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
+        """Return the scores of embedded samples, (N,) for two classes, (N, C) for more."""
 
     def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return f of items by the rule `printed`, with some training items as references."""
+        """Return the scores of items, with some training items as references."""
         references = embed(run, self.network, run.splits.train, draw_references(run))
         return self.vote(run, embed(run, self.network, items, positions, further_views(run)), references)
-
-    def floor(self, run: Run) -> Epoch:
-        """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
-        if self.kernel.name not in FLOORS:
-            return {}
-        shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
-        floors = [loss_floor(self.kernel, run.training.target, p, run.settings["embedding_size"]) for p in shares]
-        return {"floor": sum(floors) / len(floors)}
-
-    def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
-        """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
-        return voted(similarity_means(run, self.kernel, samples, references), "printed")
 
     def scores(self, run: Run, items: Items) -> Floats:
         move(self.network, run.device)
@@ -147,8 +132,54 @@ class CLaI(Network):
     def passes(self, run: Run) -> float:
         return encoder_passes(len(run.splits.train), run.conditions, run.training)
 
+
+class CLaI(Voting):
+    """The paper's method: aligned similarities, and the rule `printed`."""
+
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        given = (self.network, self.kernel, run.splits.train, run.conditions, run.training)
+        if run.training.schedule == "joint" or run.conditions == 1:
+            return collaborative_learning(*given, validate, checkpoint)
+        turns = Turns(lambda: self.validation_scores(run))
+        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
+
+    def validation(self, run: Run) -> Callable[[], Epoch]:
+        """Return the function that votes on validation samples, beside the floor of the loss."""
+        constants, measure = self.floor(run), super().validation(run)
+        return lambda: constants | measure()
+
+    def floor(self, run: Run) -> Epoch:
+        """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
+        if self.kernel.name not in FLOORS:
+            return {}
+        shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
+        floors = [loss_floor(self.kernel, run.training.target, p, run.settings["embedding_size"]) for p in shares]
+        return {"floor": sum(floors) / len(floors)}
+
+    def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
+        return voted(similarity_means(run, self.kernel, samples, references), "printed")
+
     def forward(self, run: Run, x: Any) -> Tensor:
         return super().forward(run, x) if run.training.schedule == "joint" else self.network(x, 0)
+
+
+class ParzenVote(Voting):
+    """The same encoder and kernel, trained by the log odds of the rule `parzen`, which then votes. Ours, not the paper's."""
+
+    def build(self, run: Run) -> Self:
+        own = run.settings["baselines"]["parzen_vote"]
+        settings = {**run.settings, "embedding_size": own["embedding_size"]}
+        return self.around(*build_clai(settings, self.key, run.inputs, run.conditions, run.id.seed))
+
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        memory = run.settings["baselines"]["parzen_vote"]["memory"]
+        training = replace(run.training, loss="parzen", memory=memory)
+        given = (self.network, self.kernel, run.splits.train, run.conditions, training)
+        return collaborative_learning(*given, validate, checkpoint)
+
+    def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
+        scores = scores_by(similarity_means(run, self.kernel, samples, references), "parzen").double().numpy()
+        return scores if run.conditions > 1 else scores[:, 1]
 
 
 class Turns:
