@@ -260,39 +260,6 @@ class MLP(nn.Module):
         return self.body(x)
 
 
-class PictureTrunk(nn.Module):
-    """A trunk for pictures as they are stored, (N, height, width, channels), in training moved and mirrored at random.
-
-    Args:
-        trunk: takes (N, channels, height, width), normalised.
-        mean, sd: of the channels.
-        shift: the share of a side by which pictures move at most; beyond its border a picture is reflected.
-    """
-
-    mean: Tensor
-    sd: Tensor
-
-    def __init__(self, trunk: nn.Module, mean: Tensor, sd: Tensor, shift: float = 0.1) -> None:
-        super().__init__()
-        self.trunk, self.features, self.shift = trunk, trunk.features, shift
-        self.register_buffer("mean", mean)
-        self.register_buffer("sd", sd)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = (x - self.mean) / self.sd
-        if self.training:
-            rows, columns = (self._shown(len(x), side) for side in x.shape[1:3])
-            columns = torch.where(torch.rand(len(x), 1) < 0.5, columns, columns.flip(1))
-            x = x[torch.arange(len(x))[:, None, None], rows[:, :, None], columns[:, None, :]]
-        return self.trunk(x.permute(0, 3, 1, 2))
-
-    def _shown(self, n: int, side: int) -> Tensor:
-        """Return which pixels of a side each of n pictures shows, (n, side)."""
-        most = round(self.shift * side)
-        pixels = (torch.arange(side) + torch.randint(-most, most + 1, (n, 1))).abs()
-        return side - 1 - (side - 1 - pixels).abs()
-
-
 class ConditionedHead(nn.Module):
     """Head with one affine map a condition k, z_k = W_k h + b_k.
 

@@ -17,11 +17,11 @@ from sklearn.metrics import log_loss
 
 from clailearn.cli import number, rows
 from clailearn.computation import Inputs, Normalisation
-from clailearn.encoders import TRUNKS, PictureTrunk, build_trunk
+from clailearn.encoders import TRUNKS, build_trunk
 from clailearn.errors import InputError, legible
 from clailearn.estimator import CLaIClassifier
 from clailearn.files import RECORD
-from clailearn.fitting import logged, validation_split
+from clailearn.fitting import PictureTrunk, logged, validation_split
 from clailearn.model import Model
 from clailearn.pictures import SUFFIXES, files_below, read_picture, sizes_of
 

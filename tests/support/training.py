@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import one_vs_rest
 from clailearn.kernels import Kernel
 from clailearn.trainer import TrainingSettings
 from replication.datasets.prepared import Prepared
+from replication.experiments import algorithms_as_printed as printed
 from replication.models.embedding import Embedded
 
 SETTINGS = TrainingSettings(

@@ -6,7 +6,6 @@ import torch
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import one_vs_rest
 from clailearn.calibration import calibrated
 from clailearn.errors import InputError
@@ -20,6 +19,7 @@ from clailearn.inference import (
     sample_references,
 )
 from clailearn.kernels import Cosine, MahalanobisGaussian
+from replication.experiments import algorithms_as_printed as printed
 from support.training import printed_similarity
 
 SIZE, TEST, REFERENCE, BATCH = 5, 17, 60, 6

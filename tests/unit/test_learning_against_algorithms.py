@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import Target
 from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.kernels import Kernel, build
 from clailearn.learning import class_draw, collaborative_learning
 from clailearn.trainer import Samples, TrainingSettings
+from replication.experiments import algorithms_as_printed as printed
 from replication.models.base import draw_shift
 from support.training import SETTINGS, printed_similarity
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from clailearn import AlignmentLoss, vote
-from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import Target
 from clailearn.kernels import Kernel, build
+from replication.experiments import algorithms_as_printed as printed
 from support.training import printed_similarity
 
 ANCHORS, REFERENCES, SIZE, CLASSES = 9, 12, 4, 3

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clailearn import algorithms_as_printed as printed
 from clailearn.encoders import ConditionedHead, Encoder
+from replication.experiments import algorithms_as_printed as printed
 from replication.experiments import schedules
 from replication.experiments.schedules import Case
 from replication.report.claims.computed import passes_as_printed

@@ -157,7 +157,12 @@ rule check_theory:
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_complexity:
     input:
-        library=library("schedules", *OF_TRAINING, "replication/experiments/schedules.py"),
+        library=library(
+            "schedules",
+            *OF_TRAINING,
+            "replication/experiments/schedules.py",
+            "replication/experiments/algorithms_as_printed.py",
+        ),
     output:
         measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
         records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",

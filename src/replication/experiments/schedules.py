@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from torch.utils.benchmark import Timer
 
-from clailearn import algorithms_as_printed as printed
 from clailearn.encoders import move
 from clailearn.kernels import MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples, precision_context
+from replication.experiments import algorithms_as_printed as printed
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
 from replication.runs.run import COLUMNS, peak_memory, use_threads
