@@ -19,16 +19,16 @@ release = version = clailearn.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
-    "sphinxcontrib.mermaid",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
 myst_enable_extensions = ["dollarmath"]
-myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
+templates_path = ["_templates"]
 autodoc_typehints = "description"
 # Sphinx-Gallery keeps the output of an example until its code changes.
 sphinx_gallery_conf = {
@@ -44,6 +44,8 @@ html_title = "CLaI"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+# Wide tables need the room of the list of pages.
+html_sidebars = {name: [] for name in ("generated/tables/*", "generated/options", "verdicts")}
 html_show_sourcelink = False
 napoleon_use_ivar = True
 
@@ -53,7 +55,8 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
     page = Path(app.srcdir) / f"{name}.md"
     pages = pages_by_source()
     if name == "index":
-        source[0] = moved(Path(app.srcdir).parent / "README.md", page, pages) + source[0]
+        readme = moved(Path(app.srcdir).parent / "README.md", page, pages)
+        source[0] = readme.replace("\n## ", f"\n{source[0]}\n## ", 1)
     elif page not in pages.values() and page.exists():  # Pages of the gallery are no Markdown.
         source[0] = moved(page, page, pages)
 

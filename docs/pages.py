@@ -15,6 +15,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 OUTPUTS = ROOT / "paper_figures"
+ALONE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
+"""The head of a page without a list of its sections, whose tables need the room."""
 KEY = re.compile(r"( *)([\w-]+):(?: (?!&)(.*))?")
 
 
@@ -23,18 +25,31 @@ def write_pages(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "options.md").write_text(options(), encoding="utf-8")
-    tables, figures = map(table, outputs("table*.md")), map(figure, outputs("figure*.csv"))
-    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(tables), encoding="utf-8")
-    (folder / "figures.md").write_text("# Figures\n\n" + "\n".join(figures), encoding="utf-8")
+    figures = "\n".join(map(figure, outputs("figure*.csv")))
+    (folder / "figures.md").write_text(f"# Figures\n\n{figures}", encoding="utf-8")
+    (folder / "tables").mkdir()
+    for path in outputs("table*.md"):
+        (folder / "tables" / path.name).write_text(
+            f"# {title(path)}\n\n{path.read_text(encoding='utf-8')}", encoding="utf-8"
+        )
+    entries = [f"- [{title(path)}](tables/{path.name}): {caption(path)[0]}" for path in outputs("table*.md")]
+    (folder / "tables.md").write_text(
+        "\n".join(["# Tables", "", *entries, "", *toctree(f"tables/{path.stem}" for path in outputs("table*.md"))]),
+        encoding="utf-8",
+    )
     pages = pages_by_source()
     for source, page in pages.items():
         if page.is_relative_to(folder):
             page.parent.mkdir(exist_ok=True)
-            page.write_text(moved(source, page, pages), encoding="utf-8")
-    for name, title in (("claims", "Claims"), ("models", "Published models")):
+            page.write_text(ALONE * (page.parent.name == "claims") + moved(source, page, pages), encoding="utf-8")
+    for name, heading in (("claims", "Claims"), ("models", "Published models")):
         entries = sorted((page.stem for page in pages.values() if page.parent == folder / name), key=in_order)
-        lines = [f"# {title}", "", "```{toctree}", ":maxdepth: 1", "", *entries, "```", ""]
-        (folder / name / "index.md").write_text("\n".join(lines), encoding="utf-8")
+        (folder / name / "index.md").write_text("\n".join([f"# {heading}", "", *toctree(entries)]), encoding="utf-8")
+
+
+def toctree(pages: Iterable[str]) -> list[str]:
+    """Return the lines of a list of pages."""
+    return ["```{toctree}", ":maxdepth: 1", "", *pages, "```", ""]
 
 
 def in_order(stem: str) -> tuple[bool, int, str]:
@@ -64,9 +79,9 @@ def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
         target = (source.parent / match[2]).resolve()
         if target.is_dir() or not target.exists():
             return match[1] if target.is_dir() else match[0]
-        if target.suffix == ".md" and target.stem.startswith("table"):  # all tables are on one page
-            shown = os.path.relpath(ROOT / "docs" / "generated" / "tables.md", page.parent)
-            return f"[{match[1]}]({shown}#{target.stem.lower().replace('table', 'table-')})"
+        if target.suffix == ".md" and target.stem.startswith("table"):
+            shown = os.path.relpath(ROOT / "docs" / "generated" / "tables" / target.name, page.parent)
+            return f"[{match[1]}]({shown})"
         return f"[{match[1]}]({os.path.relpath(pages.get(target, target), page.parent)}{match[3] or ''})"
 
     return re.sub(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)", link, text)
@@ -78,22 +93,22 @@ def outputs(pattern: str) -> list[Path]:
     return sorted(found, key=lambda path: (path.parent != OUTPUTS, int(re.sub(r"\D", "", path.stem))))
 
 
-def heading(path: Path) -> list[str]:
-    """Return the title of an output."""
+def title(path: Path) -> str:
+    """Return the title of an output, such as Table S3."""
     kind, number = re.fullmatch(r"([a-z]+)(S?\d+)", path.stem, flags=re.ASCII).groups()  # type: ignore[union-attr]
-    return [f"({path.stem.lower()})=", f"## {kind.capitalize()} {number}", ""]
+    return f"{kind.capitalize()} {number}"
+
+
+def caption(path: Path) -> list[str]:
+    """Return the lines of the caption of an output: what it shows, notes, and what it rests on."""
+    return str(json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["caption"]).split("\n")
 
 
 def figure(path: Path) -> str:
     """Return the section of a figure, with its caption."""
-    caption = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["caption"]
     image = os.path.relpath(path.with_suffix(".png"), ROOT / "docs" / "generated")
-    return "\n".join([*heading(path), caption.replace("\n", "\n\n"), "", f"![{path.stem}]({image})", ""])
-
-
-def table(path: Path) -> str:
-    """Return the section of a table, which has its caption and notes."""
-    return "\n".join([*heading(path), path.read_text(encoding="utf-8")])
+    shown = caption(path)
+    return "\n\n".join([f"## {title(path)}", shown[0], f"![{shown[0]}]({image})", *shown[1:], ""])
 
 
 def options() -> str:

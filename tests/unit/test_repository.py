@@ -111,8 +111,8 @@ def test_code_of_the_readme_runs() -> None:
     assert names["accuracy"] > 0.9
 
 
-def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> None:
-    text = (REPOSITORY / "docs" / "extending.md").read_text()
+def test_every_source_has_an_entry_of_the_pages_on_data_of_your_own_that_is_valid() -> None:
+    text = "".join((REPOSITORY / "docs" / name).read_text() for name in ("own-data.md", "extending.md"))
     blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)]
     entries = {key: entry for block in blocks for key, entry in block.get("datasets", {}).items()}
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}

@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md, in the workflow: the files that they name are all that changes."""
+"""The recipes of docs/own-data.md and docs/extending.md, in the workflow: the files that they name are all that changes."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
 
-TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
+TEXT = "\n".join((REPOSITORY / "docs" / name).read_text() for name in ("own-data.md", "extending.md"))
 CODE = {
     "class Laplacian": "clailearn/kernels.py",
     "class NearestCentroid": "replication/models/nearest_centroid.py",

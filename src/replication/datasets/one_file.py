@@ -3,7 +3,7 @@
 Arrays are one `.npz` with `x`, `y` and, where samples belong together, `groups`; the shape of `x` says what it holds (`KINDS`):
 images uint8 (N, height, width, channels), signals (N, channels, samples) or features (N, features). A table, CSV or Parquet, has
 a row a sample, with numbers, a label and a group. All samples of a group, such as a subject, are in one split. Entries to copy
-are in docs/extending.md. pandas reads CSV, duckdb Parquet.
+are in docs/own-data.md. pandas reads CSV, duckdb Parquet.
 """
 
 import csv
