@@ -69,8 +69,8 @@ def test_datasets_without_a_clai_model_are_drawn(tmp_path: Path) -> None:
         assert not set(frame.get("model", ())) & set(left_out), name
 
 
-def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
-    _, frame, _, _ = drawn("figure3")
+def test_figures_of_training_show_the_mean_of_the_seeds_and_each_floor() -> None:
+    _, frame, _, _ = drawn("supplement/figureS5")
     history = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "history.csv")
     last = history.query("cell == 'clai-c' and epoch == epoch.max()")
     row = frame.query("dataset == 'cifar10' and model == 'clai-c'").groupby("quantity").last()

@@ -141,7 +141,9 @@ def source_of(name: str) -> Source:
     """Return the source that an entry names; raise InputError for another name than those of `SOURCES`."""
     if name not in SOURCES:
         expected = f"expected one of {', '.join(SOURCES)}"
-        raise InputError(f"source '{name}': found none of this name, {expected}. Correct it, or see docs/own-data.md and docs/extending.md.")
+        raise InputError(
+            f"source '{name}': found none of this name, {expected}. Correct it, or see docs/own-data.md and docs/extending.md."
+        )
     source: Source = resolve_name(SOURCES[name])
     return source
 

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,8 @@ SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "h
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
 EVENT = "0.85"
+LATER = "0.83"
+"""The grey of classes that a stage does not know yet, paler than that of any class."""
 TITLE, NAME = 34, 15
 """Letters of a line of a title, and of the name of a class."""
 
@@ -51,7 +54,8 @@ def stages(evidence: Evidence) -> Drawn:
     shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
     panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.1})))
     parts = []
-    for axes, stage in zip(panels, shown, strict=True):
+    for letter, axes, stage in zip("abcde", panels, shown, strict=False):
+        axes.set_title(f"({letter})", fontsize=8, loc="left")
         view = frame[frame["stage"] == stage].copy()
         known = [view["label"] == stage - 1, view["label"] < stage - 1]
         if view.loc[known[0], "x"].mean() < view["x"].mean():  # The sign of a principal component is chance.
@@ -59,7 +63,7 @@ def stages(evidence: Evidence) -> Drawn:
         view["status"] = np.select(known, ["current", "conditioned"], "unknown")
         for status, (marker, size, alpha) in STATUSES.items():
             points = view[view["status"] == status]
-            colour = style.GREY if status == "unknown" else None
+            colour = LATER if status == "unknown" else None
             edge = {"edgecolor": "face"} if marker == "." else {}
             style.scatter(axes, points, colour, marker=marker, s=size, alpha=alpha, linewidth=0.7, **edge)
         axes.set_box_aspect(1)
@@ -78,7 +82,7 @@ def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
     ]
     figure.legend(handles=squares, loc="lower center", ncols=len(squares), handletextpad=0, columnspacing=0.6)
     glyphs = [
-        Line2D([], [], ls="", marker=STATUSES[status][0], mew=1.1, color=style.GREY if status == "unknown" else "0.2",
+        Line2D([], [], ls="", marker=STATUSES[status][0], mew=1.1, color=LATER if status == "unknown" else "0.2",
                alpha=1 if status != "conditioned" else 0.6, label=title)
         for status, title in STATUS_TITLES.items()
     ]  # fmt: skip
@@ -93,7 +97,9 @@ def embeddings(evidence: Evidence) -> Drawn:
     parts = []
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
-        axes.set_title(f"({letter}) {style.short_title(evidence, dataset, 20)}")
+        axes.set_title(
+            f"({letter}) {style.short_title(evidence, dataset, 20)}{_in_place(evidence, dataset)}", fontsize=8
+        )
         frame = evidence.frame(dataset, "tsne.csv.gz")
         frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
         if frame.empty:
@@ -108,6 +114,12 @@ def embeddings(evidence: Evidence) -> Drawn:
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(name=dataset))
     return figure, parts
+
+
+def _in_place(evidence: Evidence, dataset: str) -> str:
+    """Return a line that names the paper's dataset whose place a substitute takes."""
+    other = str(evidence.expected[dataset].get("substitute_for"))
+    return f"\nin place of {evidence.expected[other]['title']}" if other in evidence.expected else ""
 
 
 def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
@@ -129,12 +141,12 @@ def _short(classes: Sequence[str]) -> list[str]:
 
 
 def training(evidence: Evidence) -> Drawn:
-    """Draw figure 3, mean and sd over seeds: training loss with each kernel's floor, loss above it, validation accuracy.
+    """Draw training, mean and sd over seeds: loss with each kernel's floor, loss above it, validation accuracy.
 
     Each dataset has a column of panels, and so has each target of the study with as many epochs as the paper's figure.
     """
     columns = _training_columns(evidence)
-    figure = style.new_figure(min(WIDTH, max(3.6, 2 * len(columns))), 5.6, evidence)
+    figure = style.new_figure(min(WIDTH, max(3.6, 2.6 * len(columns))), 5.2, evidence)
     panels = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()
     for (top, middle, bottom), (dataset, title, names) in zip(panels.T, columns, strict=True):
@@ -175,7 +187,7 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
     """Return of each column of figure 3 the dataset or study, the title, and by model its name in the evidence."""
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
-        measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 18)
+        measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 26)
         kernels = {
             f"{title},\n{target} targets": {model: f"{kernel}_{target}" for kernel, model in MODEL_OF.items()}
             for target in TARGETS
@@ -188,16 +200,16 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
 
 
 def signals(evidence: Evidence) -> Drawn:
-    """Draw figure 4: the area between signals around the onset of events over all stays, and one stay beside it."""
+    """Draw figure 4: the signals of one stay, and the area between signals around the onset of events over all stays."""
     datasets = evidence.at_hand()
     figure = style.new_figure(WIDTH, 4.4 * len(datasets), evidence)
-    halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1.2, 1])
+    halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1, 1.2])
     parts = []
     for dataset, (left, right) in zip(datasets, halves, strict=True):
-        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(name=dataset))
-        left.suptitle(f"(a) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
-        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(name=dataset))
-        right.suptitle("(b) One stay", fontsize=9)
+        parts.append(_draw_stay(left, evidence.frame(dataset, "signals.csv")).assign(name=dataset))
+        left.suptitle("(a) One stay", fontsize=9)
+        parts.append(_draw_areas(right, evidence.frame(dataset, "areas.csv")).assign(name=dataset))
+        right.suptitle(f"(b) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
     return figure, parts
 
 
@@ -213,7 +225,9 @@ def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
         own = areas[areas["model"] == model]
         axes.fill_between(own["since_onset"], own["low"], own["high"], color=look.colour, alpha=0.2, lw=0)
     axes.axvline(-0.5, color="0.5", lw=0.8)
-    axes.text(-0.3, 0.98, "event", transform=axes.get_xaxis_transform(), va="top", fontsize=7, color="0.35")
+    beside: Any = {"transform": axes.get_xaxis_transform(), "fontsize": 7, "color": "0.35"}
+    axes.text(-0.3, 0.98, "event", va="top", **beside)
+    axes.text(-0.3, 0.02, "the paper: falls", va="bottom", **beside)
     axes.set(xlabel="Hours since the event began", ylabel="Area between signals (mean of all hours: 1)")
     figure.legend(handles=style.handles(styles), loc="outside lower center", ncols=2)
     return areas.rename(columns={"area": "value", "since_onset": "hour"}).assign(signal="area")
@@ -229,7 +243,7 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
             continue
         _draw_signals(axes, own, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)
-        axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "No unit")
+        axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "Standardised")
         axes.margins(x=0.01)
     panels[-1].set_xlabel("Time since admission (h)")
     figure.legend(handles=[Patch(color=EVENT, lw=0, label="event")], loc="outside lower center")

@@ -39,6 +39,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS1": Drawing(supplement.votes, supplement.VOTE_COLUMNS),
     "supplement/figureS2": Drawing(supplement.reliability, supplement.RELIABILITY_COLUMNS),
     "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS, takes="printed"),
+    "supplement/figureS5": Drawing(paper.training, paper.TRAINING_COLUMNS),
     CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),

@@ -74,7 +74,7 @@ def not_run(evidence: Evidence) -> Figure:
     return figure
 
 
-def per_cent(share: float, _: int) -> str:
+def per_cent(share: float, _: float) -> str:
     """Return a share in per cent, as a formatter of ticks."""
     return f"{100 * share:g}"
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
@@ -118,6 +118,7 @@ def votes(evidence: Evidence) -> Drawn:
         ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
     ):  # fmt: skip
         axes.text(starts[role] + pictures / 2, -_HEADING, heading, ha="center", va="top", fontsize=8)
+    axes.text(0, -_HEADING, "above references:\nclass, similarity", va="top", fontsize=7, color="0.35")
     axes.set(xlim=(0, width), ylim=(top, -_HEADING), aspect="equal")
     axes.axis("off")
     figure.set_size_inches(WIDTH, (_HEADING + top) * WIDTH / width)
@@ -137,31 +138,23 @@ def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows
         axes.add_patch(frame)
         frame.set(fill=False, edgecolor=style.class_colour(index), linewidth=1.5)
         if row["role"] != "image":
-            axes.text(x + 0.5, top, f"{index}: {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)
+            axes.text(x + 0.5, top, f"{index}, {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)
 
 
 COMPUTATION_COLUMNS = ["dataset", "study", "cell", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
-TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations (trillions)"}
 DASHES = ("--", "-")
-TIMED = {"sprint": ("full",)}
-"""Cells whose published trainings had threads of their own; the seconds of others tell nothing of the method."""
-# The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
-RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
+# On the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498)
+JORDAN_ACCURACY, JORDAN_OPERATIONS = 0.94, 3.6e14
 
 
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
-    """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
-
-    Lines mark the paper's accuracy and the record, which is a point among operations. Each study has a dash of its own. Seconds
-    are those of the cells `TIMED`.
-    """
-    figure = style.new_figure(WIDTH, 3.6, evidence)
-    studies = evidence.at_hand()
+    """Draw validation accuracy against operations: median and range over the seeds. Each study has a dash of its own."""
+    figure = style.new_figure(0.75 * WIDTH, 3.8, evidence)
     paper = printed_value(printed, "table1", "cifar10", "accuracy") / 100
-    panels = figure.subplots(1, 2, sharey=True)
+    axes = figure.subplots()
     parts, entries = [], []
-    for study, dash in zip(studies, DASHES, strict=False):
+    for study, dash in zip(evidence.at_hand(), DASHES, strict=False):
         history = evidence.frame(study, "history.csv")
         for cell, variants in evidence.expected[study]["cells"].items():
             by_epoch = history[history["cell"] == cell].groupby("epoch")
@@ -169,31 +162,25 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
                 continue
             method = variants.get("method", variants.get("kernel"))
             look: dict[str, Any] = {"color": METHOD_COLOURS[method], "ls": dash}
-            for axes, quantity in zip(panels, TIME_PANELS, strict=True):
-                if quantity == "seconds" and cell not in TIMED.get(study, ()):
-                    continue
-                curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
-                curve = curve.assign(x=by_epoch[quantity].median()).reset_index()
-                axes.plot(curve["x"], curve["median"], lw=1.3, **look)
-                axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
-                parts.append(curve.assign(name=study, cell=cell, quantity=quantity))
+            curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
+            curve = curve.assign(x=by_epoch["operations"].median()).reset_index()
+            axes.plot(curve["x"], curve["median"], lw=1.3, **look)
+            axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
+            parts.append(curve.assign(name=study, cell=cell, quantity="operations"))
             title = model_title(method) if method in MODEL_OF else VARIANT_TITLES[method]
             entries.append(Line2D([], [], lw=1.5, label=f"{title}, {study}", **look))
-    for axes, label in zip(panels, TIME_PANELS.values(), strict=True):
-        axes.axhline(paper, color="0.3", ls=":", lw=1)
-        axes.set(xscale="log", xlabel=label)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    panels[0].set_ylabel("Validation accuracy (%)")
-    panels[0].yaxis.set_major_formatter(style.per_cent)
-    panels[0].xaxis.set_major_formatter(ScalarFormatter())
-    panels[1].plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
-    panels[1].xaxis.set_major_formatter(lambda operations, _: f"{operations / 1e12:g}")
+    axes.axhline(paper, color="0.3", ls=":", lw=1)
+    axes.set(xscale="log", xlabel="Floating-point operations (trillions)", ylabel="Validation accuracy (%)")
+    axes.plot(JORDAN_OPERATIONS, JORDAN_ACCURACY, "k*", ms=8)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(lambda operations, _: f"{operations / 1e12:g}")
+    axes.yaxis.set_major_formatter(style.per_cent)
     entries += [
         Line2D([], [], color="0.3", ls=":", lw=1, label=f"the paper's accuracy ({100 * paper:.2f} %)"),
-        Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
+        Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"Jordan 2024 ({100 * JORDAN_ACCURACY:.1f} %)"),
     ]
-    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    figure.legend(handles=entries, loc="outside lower center", ncols=2)
     return figure, parts
 
 

@@ -138,6 +138,20 @@ def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     return frame.assign(setup=owners(frame)["name"].map({name: _setup(evidence, name) for name in evidence.at_hand()}))
 
 
+def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+    """Return `trainings`, and as metrics that end in _less the differences from cross-entropy in the same study.
+
+    They are paired by seed or fold.
+    """
+    evidence = sources.evidence
+    values = identified(evidence, evidence.table("metrics.csv"))
+    values = values[printed_reading(values)]
+    by_entropy = values["model"] == "cross-entropy"
+    less = minus(values[~by_entropy], values[by_entropy], ["study", "metric", "seed", "fold"])
+    less = less[list(values)].assign(metric=less["metric"] + "_less")
+    return pd.concat([trainings(sources, blocks), averaged(evidence, less, blocks)], ignore_index=True)
+
+
 def ends_of_training(evidence: Evidence) -> pd.DataFrame:
     """Return metrics of the last epoch and of the best one, and minutes, as rows of `metrics.csv`."""
     history = evidence.table("history.csv").sort_values("epoch", kind="stable")
@@ -344,6 +358,6 @@ def _files(files: Sequence[Mapping[str, Any]]) -> str:
 
 FRAMES: dict[str, Frame] = {
     make.__name__: make
-    for make in (metrics, own, trainings, further, sepsis, rules, comparisons, benchmark, trials, datasets)
+    for make in (metrics, own, trainings, votes, further, sepsis, rules, comparisons, benchmark, trials, datasets)
 }
 """What a declared table is made of, by its name in outputs.yaml."""
