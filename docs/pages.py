@@ -7,11 +7,21 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
+
+from replication.report.evidence import Evidence
+from replication.report.plan import PUBLISHED
+from replication.report.tables.layout import DASH, Layout, Sources
+from replication.report.tables.render import render
+from replication.runs import outputs as runs
+from replication.runs.settings import load_settings
 
 ROOT = Path(__file__).parents[1]
 OUTPUTS = ROOT / "paper_figures"
@@ -29,9 +39,7 @@ def write_pages(folder: Path) -> None:
     (folder / "figures.md").write_text(f"# Figures\n\n{figures}", encoding="utf-8")
     (folder / "tables").mkdir()
     for path in outputs("table*.md"):
-        (folder / "tables" / path.name).write_text(
-            f"# {title(path)}\n\n{path.read_text(encoding='utf-8')}", encoding="utf-8"
-        )
+        (folder / "tables" / path.name).write_text(ALONE + table(path), encoding="utf-8")
     entries = [f"- [{title(path)}](tables/{path.name}): {caption(path)[0]}" for path in outputs("table*.md")]
     (folder / "tables.md").write_text(
         "\n".join(["# Tables", "", *entries, "", *toctree(f"tables/{path.stem}" for path in outputs("table*.md"))]),
@@ -109,6 +117,62 @@ def figure(path: Path) -> str:
     image = os.path.relpath(path.with_suffix(".png"), ROOT / "docs" / "generated")
     shown = caption(path)
     return "\n\n".join([f"## {title(path)}", shown[0], f"![{shown[0]}]({image})", *shown[1:], ""])
+
+
+def table(path: Path) -> str:
+    """Return the page of a table, whose numbers name the runs behind them and lead to a list of these runs."""
+    name = path.relative_to(OUTPUTS).with_suffix("").as_posix()
+    settings = load_settings(ROOT)
+    descriptions = runs.descriptions(runs.evidence_behind(name, settings), settings)
+    evidence = Evidence.found(ROOT / PUBLISHED, descriptions)
+    values = [pd.read_csv(ROOT / "workflow" / "config" / f"{kind}_values.csv") for kind in ("printed", "reported")]
+    rendered = render(name, runs.declared(name), Sources(evidence, *values, settings), "")
+    sources = {behind for layout in rendered.layouts for group in layout.groups for behind in group.behind}
+    records = {behind: evidence.runs(behind[0], behind[1:]) for behind in sorted(sources) if behind[1:]}
+    parts = [
+        html_table(layout, {behind: told(own) for behind, own in records.items() if own}) for layout in rendered.layouts
+    ]
+    shown = caption(path)
+    lines = [f"# {title(path)}", shown[0], *parts, *shown[1:]]
+    rows = [
+        f'| <span id="{anchor(of)}"></span>{of[0]} | {", ".join(of[1:])} | {told(own)} |'
+        for of, own in records.items()
+        if own
+    ]
+    if rows:
+        lines += ["## Runs", "\n".join(["| data or study | model or cell | runs |", "| --- | --- | --- |", *rows])]
+    return "\n\n".join(lines) + "\n"
+
+
+def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:
+    """Return a layout as HTML, where each number says by what runs it was measured, as far as they are known."""
+    rows = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in layout.heads)}</tr>"]
+    for group in layout.groups:
+        heading = ": ".join(filter(None, [f"<b>{escape(group.title)}</b>", escape(group.reason)]))
+        rows += [f'<tr><td colspan="{len(layout.heads)}">{heading}</td></tr>'] if group.title else []
+        for cells, behind in zip_longest(group.rows, group.behind):
+            linked = [escape(cell) for cell in cells]
+            if behind in known:
+                link = f'<a href="#{anchor(behind)}" title="{escape(known[behind])}">{{}}</a>'
+                linked[layout.names :] = [
+                    link.format(cell) if cell != DASH else cell for cell in linked[layout.names :]
+                ]
+            rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in linked) + "</tr>")
+    body = "\n".join(rows)
+    return f'<div class="pst-scrollable-table-container"><table class="table numbers">\n{body}\n</table></div>'
+
+
+def anchor(behind: tuple[str, ...]) -> str:
+    """Return the place of the runs of a row on the page."""
+    return f"runs-{'-'.join(behind)}"
+
+
+def told(records: Sequence[Mapping[str, Any]]) -> str:
+    """Say which runs these are: seeds, folds, commits and processors."""
+    seeds, folds = (sorted({run[key] for run in records if run[key] is not None}) for key in ("seed", "fold"))
+    commits, machines = ({str(run[key]) for run in records} for key in ("commit", "hardware"))
+    parts = {"seed": seeds, "fold": folds, "commit": sorted(commit[:8] for commit in commits), "on": sorted(machines)}
+    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in parts.items() if values)
 
 
 def options() -> str:

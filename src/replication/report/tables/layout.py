@@ -50,11 +50,15 @@ class Sources:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows below their title, and why there are none, or none of ours."""
+    """Rows below their title, and why there are none, or none of ours.
+
+    behind: of each row the name in the evidence and the cells (one, or two that are compared) whose runs it is made of.
+    """
 
     title: str
     rows: Sequence[Sequence[str]]
     reason: str = ""
+    behind: Sequence[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -130,9 +134,9 @@ def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "")
     for name in evidence.expected:
         part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
         if len(part) or reason:
-            rows = _rows(part, block, evidence) if len(part) else []
+            rows, behind = _rows(part, block, evidence) if len(part) else ([], [])
             setup = list(part["setup"].dropna().unique()) if "setup" in part else []
-            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason))
+            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason, behind))
     columns, heads = [*block.rows, *block.heads], [*block.rows.values(), *block.heads.values()]
     widths = {columns.index(column): width for column, width in block.widths.items()}
     return Layout(heads, groups, len(block.rows), widths)
@@ -145,13 +149,18 @@ def reason_of(evidence: Evidence, name: str, file: str) -> str:
     return "" if evidence.path(name, file).exists() else f"not computed: its evidence has no {file}"
 
 
-def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[str]]:
-    """Return the rows of a group, ordered by the columns that name them; a name is not repeated below itself."""
+def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> tuple[list[list[str]], list[tuple[str, ...]]]:
+    """Return the rows of a group, ordered by the columns that name them, and what is behind each.
+
+    A name is not repeated below itself.
+    """
+    part = part.assign(name=owners(part)["name"], of=owners(part)["cell"], other=part.get("other"))
     if "model" in block.rows:
         part = part.assign(model=titles(evidence, part))
     ranks = [_ranks(part[column], list(VALUES.get(column, ()))) for column in reversed(list(block.rows))]
     part = part.iloc[np.lexsort(ranks)]
     rows: list[list[str]] = []
+    behind: list[tuple[str, ...]] = []
     above: tuple[Any, ...] = ()
     for names, own in part.groupby(list(block.rows), sort=False, dropna=False):
         told = [_word(column, name) for column, name in zip(block.rows, names, strict=True)]
@@ -160,7 +169,8 @@ def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[str
         entries = own.to_dict("records")
         across = {entry.get(block.across): entry for entry in reversed(entries)}
         rows.append([*new, *(_cell(entries[0], across, column, block) for column in block.heads)])
-    return rows
+        behind.append(tuple(value for key in ("name", "of", "other") if isinstance(value := entries[0][key], str)))
+    return rows, behind
 
 
 def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:

@@ -57,9 +57,10 @@ UNITS = {"images": "images", "signals": "epochs", "features": "rows", "recording
 
 @dataclass(frozen=True)
 class Table:
-    """A rendered table: its tidy frame, LaTeX and Markdown, full caption and the records of the runs behind it."""
+    """A rendered table: its tidy frame, layouts, LaTeX, Markdown, full caption, and the records of the runs behind it."""
 
     frame: pd.DataFrame
+    layouts: Sequence[Layout]
     tex: str
     md: str
     caption: str
@@ -85,7 +86,7 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
     frame = frame if name in PAPER else frame.dropna(axis="columns", how="all")
     text = caption(fixed_caption, evidence, runs)
     shown = [layout for layout in layouts if layout.groups]
-    return Table(frame, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
+    return Table(frame, shown, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
 
 
 def _missing(evidence: Evidence, frame: pd.DataFrame, file: str) -> pd.DataFrame:
