@@ -25,7 +25,7 @@ from replication.runs.registry import MODELS
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
-from support.training import clouds
+from support.training import clouds, pictures
 
 CLASSES = 3
 
@@ -110,6 +110,15 @@ def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> No
         features = encoder.standardise(encoder.trunk(run.splits.train.batch(torch.arange(240), None)[0]))
     spread = features.std(0)
     torch.testing.assert_close(spread[spread > 0], torch.ones(int((spread > 0).sum())), atol=0.05, rtol=0)
+
+
+def test_an_untrained_convolutional_trunk_has_its_filters() -> None:
+    own = {"encoder": {"trunk": "convnet", "width": 4}, "training": {"samples": None}}
+    run = Run(pictures(), merge(rows_run("clai-m").settings, own), RunId("images", "clai-m", 0), torch.device("cpu"))
+    space = open_space(run, "untrained")
+    with torch.no_grad():
+        z = space.module(run.splits.test.batch(torch.arange(20), None)[0])
+    assert z.std(1).min() > 0.01
 
 
 def test_rules_agree_on_the_samples_that_neither_or_both_call_positive() -> None:

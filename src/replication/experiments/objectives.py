@@ -13,7 +13,6 @@ from torch.optim.swa_utils import update_bn
 
 from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import move
 from clailearn.kernels import Cosine
 from clailearn.trainer import Epoch
 from replication.models.base import Network, Space, create
@@ -39,8 +38,7 @@ def open_space(run: Run, name: str) -> Space:
     """Return the space of the inputs of a run's samples, or of an untrained network, on the run's device."""
     if name == INPUTS:
         return Space(Inputs(), Cosine())
-    space = create(UNTRAINED_MODEL).build(run).spaces()[0]
-    move(space.module, run.device)
+    space = create(UNTRAINED_MODEL).start(run).spaces()[0]
     settle(run, space.module)
     return space
 
@@ -63,8 +61,7 @@ def train_traced(run: Run, checkpoint: Checkpoint) -> tuple[pd.DataFrame, pd.Dat
     Columns of the former: epoch, kernel, alignment, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers
     settled on the training items.
     """
-    model: Network = create(run.model).build(run)
-    move(model.module, run.device)
+    model: Network = create(run.model).start(run)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
     settle(run, untrained.network)

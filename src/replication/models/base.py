@@ -112,7 +112,16 @@ class Network(Model):
 
     @abstractmethod
     def build(self, run: Run) -> Self:
-        """Set the untrained module, initialised from the run's seed."""
+        """Set the untrained module, initialised from the run's seed; filters that follow from data are not set yet."""
+
+    def start(self, run: Run) -> Self:
+        """Set the untrained module as a training begins with it, on the run's device."""
+        move(self.build(run).module, run.device)
+        if isinstance(self.network.trunk, ConvNet):
+            # Prepared images may be in the order of their classes, so the first ones would be of one class.
+            drawn = draw_items(run.splits.train, _IMAGES_TO_WHITEN, run.id.seed)
+            self.network.trunk.whiten(run.splits.train.batch(drawn, None)[0])
+        return self
 
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
         """Return the loss of a batch, encoder input and labels (samples,), for a model that learns from single batches."""
@@ -176,13 +185,7 @@ class Network(Model):
                 "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "
                 "overrides of %s.", run.id, steps, run.training.epochs, run.id.name,
             )  # fmt: skip
-        self.build(run)
-        move(self.module, run.device)
-        if isinstance(self.network.trunk, ConvNet):
-            # Prepared images may be in the order of their classes, so the first ones would be of one class.
-            drawn = draw_items(training, _IMAGES_TO_WHITEN, run.id.seed)
-            self.network.trunk.whiten(training.batch(drawn, None)[0])
-        history = self.learn(run, self.validation(run), checkpoint)
+        history = self.start(run).learn(run, self.validation(run), checkpoint)
         self.module.cpu()
         return history
 
