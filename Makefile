@@ -7,7 +7,7 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all env demo report verify test test-all test-chaos lint benchmark docs lock clean help
+.PHONY: all env demo report crate verify test test-all test-chaos lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
@@ -21,6 +21,11 @@ report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tabl
 	$(BIN)/snakemake --cores $(CORES) outputs
 	mkdir -p report
 	$(BIN)/snakemake --report report/report.html outputs
+
+crate: $(INSTALLED) ## write report/crate, a Workflow Run RO-Crate of outputs, records of runs, settings and data with checksums
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/docs.lock
+	rm -rf report/crate
+	$(BIN)/python workflow/scripts/write_crate.py report/crate
 
 verify: $(INSTALLED) ## compute published numbers again from published predictions, and compare; fail if one differs
 	$(BIN)/snakemake --cores $(CORES) verify

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claim_page, claims_frame, claims_page
+from replication.report.claims.page import claim_page, claims_frame, claims_page, reviews
 from replication.report.evidence import Evidence
 from replication.report.texts import caption, csv_text, sidecar
 from replication.runs.run import start_job
@@ -18,7 +18,7 @@ runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dat
 text = caption(Path(sources.caption).read_text(encoding="utf-8"), evidence, runs)
 # The caption names the seeds of models; the numerical checks have seeds of their own.
 Path(targets.json).write_text(
-    sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims), encoding="utf-8"
+    sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims, reviews=reviews(claims)), encoding="utf-8"
 )
 Path(targets.md).write_text(claims_page(claims), encoding="utf-8")
 Path(targets.csv).write_text(csv_text(claims_frame(claims)), encoding="utf-8")

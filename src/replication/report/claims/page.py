@@ -14,6 +14,7 @@ Record = Mapping[str, Any]
 """A judged claim, or an estimate of it (`replication.report.claims.judge.record`)."""
 
 WORDS = CLAIM_TEXTS["page"]
+PAPER = "Learning Kernels by Alignment for Multiclass Bayes Classification"
 CONTROL_WORDS = {
     Outcome.NOT_REPRODUCED: "speaks against it", Outcome.INCONCLUSIVE: "open", Outcome.REPRODUCED: "agrees",
     Outcome.NOT_TESTABLE: "not testable",
@@ -43,6 +44,27 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
         for claim in claims
     ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def reviews(claims: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return each verdict in the terms of schema.org's ClaimReview."""
+    paper = {"@type": "ScholarlyArticle", "name": PAPER}
+    return [
+        {
+            "@context": "https://schema.org",
+            "@type": "ClaimReview",
+            "identifier": claim["id"],
+            "url": f"paper_figures/claims/{claim['id']}.md",
+            "claimReviewed": claim["claim"],
+            "itemReviewed": {"@type": "Claim", "appearance": paper, "description": claim["place"]},
+            "reviewBody": claim["sentence"],
+            "reviewRating": {
+                "@type": "Rating", "alternateName": verdict_of(claim), "ratingExplanation": number_of(claim)
+            },
+        }
+        for claim in claims
+        if claim["outcome"]
+    ]  # fmt: skip
 
 
 def lines(claims: Iterable[Record], folder: str) -> str:
