@@ -10,7 +10,6 @@ from support.repository import REPOSITORY
 EXAMPLES = sorted((REPOSITORY / "examples").glob("plot_*.py"))
 HARDER = {
     "plot_table_with_groups": 0.65,
-    "plot_unbalanced": 0.75,
     "plot_image_folder": 0.75,
     "plot_signal_windows": 0.8,
     "plot_own_encoder": 0.8,
@@ -20,5 +19,7 @@ HARDER = {
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(example: Path) -> None:
+    if "from mapie" in example.read_text():
+        pytest.importorskip("mapie", reason="only the requirements of the documentation have it")
     accuracy = runpy.run_path(str(example))["accuracy"]
     assert accuracy > HARDER.get(example.stem, 0.88)
