@@ -39,8 +39,8 @@ for name, model in models.items():
     )
 
 # %%
-# Both rules find wrong labels, and on these digits the neighbours find more. The curves tell how many right labels one has to look
-# at.
+# Both rules find wrong labels, and on these digits the neighbours find more. The curves tell how many right labels one has to
+# look at.
 axes = plt.subplots(layout="constrained")[1]
 for name, doubt in doubts.items():
     PrecisionRecallDisplay.from_predictions(wrong, doubt, name=name, ax=axes)

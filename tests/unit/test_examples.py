@@ -19,7 +19,7 @@ HARDER = {
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(example: Path) -> None:
-    if "from mapie" in example.read_text():
+    if "from mapie" in example.read_text(encoding="utf-8"):
         pytest.importorskip("mapie", reason="only the requirements of the documentation have it")
     accuracy = runpy.run_path(str(example))["accuracy"]
     assert accuracy > HARDER.get(example.stem, 0.88)
