@@ -150,8 +150,9 @@ def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:
     for group in layout.groups:
         heading = ": ".join(filter(None, [f"<b>{escape(group.title)}</b>", escape(group.reason)]))
         rows += [f'<tr><td colspan="{len(layout.heads)}">{heading}</td></tr>'] if group.title else []
-        for cells, behind in zip_longest(group.rows, group.behind):
-            linked = [escape(cell) for cell in cells]
+        for place, (cells, behind) in enumerate(zip_longest(group.rows, group.behind)):
+            texts = map(escape, cells)
+            linked = [f"<b>{cell}</b>" if (place, n) in group.best else cell for n, cell in enumerate(texts)]
             if behind in known:
                 link = f'<a href="#{anchor(behind)}" title="{escape(known[behind])}">{{}}</a>'
                 linked[layout.names :] = [

@@ -32,7 +32,7 @@ class Metric:
     """A metric as a column of a table, with its name in the evidence.
 
     `digits` stand behind the point, 5 where values are mostly below 0.001. A value below `least` is written as such: the far
-    tails of t are approximate.
+    tails of t are approximate. The better values are `higher` or `lower`, or neither.
     """
 
     key: str
@@ -40,6 +40,7 @@ class Metric:
     percent: bool = False
     digits: int = 3
     least: float = 0.0
+    better: str = ""
 
     @property
     def scale(self) -> float:
@@ -48,7 +49,9 @@ class Metric:
 
 
 METRICS = {
-    row["key"]: Metric(row["key"], row["title"], row["percent"] == "yes", int(row["digits"]), float(row["least"]))
+    row["key"]: Metric(
+        row["key"], row["title"], row["percent"] == "yes", int(row["digits"]), float(row["least"]), row["better"]
+    )
     for row in TITLES
     if row["column"] == "metric"
 }

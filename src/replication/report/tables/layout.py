@@ -5,7 +5,7 @@ which columns name a row and which metrics stand in columns. `to_latex` and `to_
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -16,10 +16,12 @@ import pandas as pd
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, owners, titles
 from replication.report.labels import METRICS, VALUES, Metric
 from replication.report.texts import table
+from replication.runs.registry import MODELS
 
 DASH = "–"
 """What stands for a number that there is not."""
 NEEDS = "% Needs \\usepackage{booktabs}, {graphicx} and {xcolor}. Generated: edit nothing here.\n"
+CONSTANT = "constant"
 LINES_OF_A_PAGE = 46
 """Lines of 8 pt that fit on a page below a caption of several lines and above its notes."""
 LETTERS = 6.0
@@ -53,12 +55,14 @@ class Group:
     """Rows below their title, and why there are none, or none of ours.
 
     behind: of each row the name in the evidence and the cells (one, or two that are compared) whose runs it is made of.
+    best: the places, row and column, of values that are printed in bold.
     """
 
     title: str
     rows: Sequence[Sequence[str]]
     reason: str = ""
     behind: Sequence[tuple[str, ...]] = ()
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Block:
             printed reading.
         across: the column of the frame whose values are the columns of the table.
         limits: whether the columns low and high are shown as an interval.
+        best: whether the best value of our models in a group is printed in bold.
         widths: by column its width (cm), where its cells are paragraphs.
     """
 
@@ -94,6 +99,7 @@ class Block:
     where: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     across: str = "metric"
     limits: bool = False
+    best: bool = False
     widths: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -135,8 +141,9 @@ def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "")
         part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
         if len(part) or reason:
             rows, behind = _rows(part, block, evidence) if len(part) else ([], [])
+            best = _best(part, block, rows, behind) if block.best else frozenset()
             setup = list(part["setup"].dropna().unique()) if "setup" in part else []
-            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason, behind))
+            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason, behind, best))
     columns, heads = [*block.rows, *block.heads], [*block.rows.values(), *block.heads.values()]
     widths = {columns.index(column): width for column, width in block.widths.items()}
     return Layout(heads, groups, len(block.rows), widths)
@@ -171,6 +178,26 @@ def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> tuple[list[li
         rows.append([*new, *(_cell(entries[0], across, column, block) for column in block.heads)])
         behind.append(tuple(value for key in ("name", "of", "other") if isinstance(value := entries[0][key], str)))
     return rows, behind
+
+
+def _best(
+    part: pd.DataFrame, block: Block, rows: Sequence[Sequence[str]], behind: Sequence[tuple[str, ...]]
+) -> frozenset[tuple[int, int]]:
+    """Return the places of the best value of each metric among our models, as printed: of equal ones all.
+
+    A constant answer, which is well calibrated and says nothing, is none of them.
+    """
+    compared = set(MODELS) - {CONSTANT}
+    ours = part[owners(part)["cell"].isin(compared)]
+    found = set()
+    for place, (key, metric) in enumerate((key, block.metrics[key]) for key in block.heads):
+        means = ours.loc[ours["metric"] == key, "mean"].dropna()
+        if metric.better and len(means) > 1:
+            best = number(means.max() if metric.better == "higher" else means.min(), metric)
+            column = len(block.rows) + place
+            own = [row for row, of in enumerate(behind) if of[1:] and of[1] in compared]
+            found |= {(row, column) for row in own if rows[row][column].split(" ")[0] == best}
+    return frozenset(found)
 
 
 def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:
@@ -225,7 +252,9 @@ def markdown(layout: Layout) -> str:
     for group in layout.groups:
         title = ": ".join(filter(None, [f"**{_plain(group.title)}**", _plain(group.reason)]))
         rows += [[title] + [""] * (len(layout.heads) - 1)] if group.title else []
-        rows += [[_plain(cell) for cell in row] for row in group.rows]
+        for place, row in enumerate(group.rows):
+            texts = [_plain(cell) for cell in row]
+            rows.append([f"**{cell}**" if (place, n) in group.best else cell for n, cell in enumerate(texts)])
     return table([_plain(head) for head in layout.heads], rows, len(layout.heads) - layout.names)
 
 
@@ -282,13 +311,15 @@ def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
         reason = rf", \emph{{{_escape(group.reason)}}}" if group.reason else ""
         title = rf"\multicolumn{{{span}}}{{l}}{{\textbf{{{_escape(group.title)}}}{reason}}} \\" + "\n"
         body += "\\midrule\n" + (title if group.title else "")
-        body += "".join(rf"\quad {_line(row, layout.widths)}" for row in group.rows)
+        for place, row in enumerate(group.rows):
+            bold = {n for n in range(span) if (place, n) in group.best}
+            body += rf"\quad {_line(row, layout.widths, bold)}"
     return f"\\begin{{tabular}}{{{columns}}}\n{body}\\bottomrule\n\\end{{tabular}}"
 
 
-def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
-    """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
-    cells = list(map(_escape, row))
+def _line(row: Sequence[str], widths: Mapping[int, float], bold: Collection[int] = ()) -> str:
+    """Return a row, some of its cells in bold; paragraphs are ragged, with breaks allowed inside long names and paths."""
+    cells = [rf"\textbf{{{_escape(cell)}}}" if place in bold else _escape(cell) for place, cell in enumerate(row)]
     for place in widths:
         broken = re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", cells[place])
         cells[place] = rf"\raggedright {broken}"

@@ -19,7 +19,7 @@ RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
-    Metric("f1", "F1-score", percent=True, digits=2),
+    Metric("f1", "F1-score", percent=True, digits=2, better="higher"),
     *chosen("roc_auc ece ece_scaled log_loss_scaled"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
@@ -123,7 +123,7 @@ def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     metrics, compared = (TABLE3_METRICS, TABLE3_METRICS) if "printed_sd" in frame else (TABLE1_METRICS, PAIR_METRICS)
     rows, gaps = shown[shown["other"].isna()], shown[shown["other"].notna()]
     return [
-        pivot(rows, Block(metrics), evidence, "metrics.csv"),
+        pivot(rows, Block(metrics, best=True), evidence, "metrics.csv"),
         pivot(gaps, Block(compared, {"model": "Difference [95 % interval]"}, limits=True), evidence),
     ]
 
