@@ -70,9 +70,10 @@ use rule * from afternoon as afternoon_*
 
 onstart:
     if "afternoon" in workflow.dag_settings.targets:
-        from replication.report.plan import plan_text  # imports pandas
+        from replication.report.plan import plan_text, tell_hourly  # imports pandas
 
         print(plan_text(Path(), afternoon_config), file=sys.stderr)
+        tell_hourly(Path(), afternoon_config)
     elif "own" not in workflow.dag_settings.targets:
         print(
             f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about a day:",

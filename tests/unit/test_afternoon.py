@@ -2,10 +2,12 @@
 
 import copy
 import json
+import time
 
 import pytest
 
 from replication.report.afternoon import DIFFERS, SAME, UNTESTED, WIDER, agreement, compared_verdicts, page
+from replication.report.plan import COSTS, PROFILE, plan_text, tell_hourly
 from replication.runs.registry import CLAIM_TEXTS
 from replication.runs.settings import load_settings, runs_of_model, runs_of_study
 from support.repository import REAL, REPOSITORY
@@ -67,3 +69,26 @@ def test_a_base_moves_the_seeds_of_datasets_and_studies_and_no_trials():
     assert {run.seed for run in runs_of_model(moved, "cifar10", "clai-m")} == {100, 101, 102, 103, 104}
     assert {run.seed for run in runs_of_study(moved, "turns-images")} == {100, 101, 102}
     assert moved["tuning"] == REAL["tuning"]
+
+
+def test_hours_that_are_left_are_those_of_this_machine(tmp_path, capsys):
+    """The tracked runs took an hour each; here the one that is finished took half of one, with its evaluation."""
+    settings = load_settings(REPOSITORY, {"run": [], "run_studies": []}, "afternoon") | {
+        "run": ["cifar10"], "run_studies": [],
+    }  # fmt: skip
+    for folder in ("paper_figures", "profiles/slurm", "results/afternoon/cifar10/clai-m/seed0"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / COSTS).write_text("name,cell,runs,hours\ncifar10,clai-m,3,1.0\ncifar10,clai-c,3,1.0\n")
+    (tmp_path / PROFILE).write_text("default-resources: {slurm_partition: a, slurm_account: b}\n")
+    assert "6 runs are left: 6.0 core-hours on machines like those of the tracked runs." in plan_text(
+        tmp_path, settings
+    )
+    run = tmp_path / "results/afternoon/cifar10/clai-m/seed0"
+    (run / "run.json").write_text('{"cpu_seconds": 1200}')
+    (run / "evaluation.json").write_text('{"cpu_seconds": 600}')
+    (run / "metrics.csv").write_text("rule\n")
+    assert "5 runs are left: 2.5 core-hours on this machine." in plan_text(tmp_path, settings)
+    end = tell_hourly(tmp_path, settings, seconds=0.01)
+    time.sleep(0.5)
+    end.set()
+    assert "5 runs are left: 2.5 core-hours on this machine.\n" in capsys.readouterr().err

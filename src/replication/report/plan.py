@@ -1,5 +1,7 @@
 """The runs that the evidence of this machine still needs, and their time as tracked records tell it."""
 
+import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +59,8 @@ def _known(repository: Path, settings: Mapping[str, Any], names: Iterable[str]) 
     return costs(record for folder in folders if folder.is_dir() for record in records_of(folder))
 
 
-def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
-    """Return the runs that are left and their hours, by the mean of the tracked runs of their model, as text.
+def _left(repository: Path, settings: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    """Return by name the runs that are left and their hours, by the mean of the tracked runs of their model; and their sum.
 
     Hours are those of this machine once it has finished runs: the tracked ones times the ratio of both in these.
     """
@@ -75,8 +77,14 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     unknown = int(table["of unknown time"].sum())
     machine = "this machine" if scale != 1 else "machines like those of the tracked runs"
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
-    lines = [table.to_string(float_format="{:.1f}".format), ""] if left else []
-    lines.append(f"{total} on {machine}.")
+    return table, f"{total} on {machine}."
+
+
+def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
+    """Return the runs that are left and their hours as text, and what is left out."""
+    table, total = _left(repository, settings)
+    unknown = int(table["of unknown time"].sum())
+    lines = [*([table.to_string(float_format="{:.1f}".format), ""] if len(table) else []), total]
     if unknown:
         lines.append(f"{unknown} of them have no tracked run of their model, and no time here.")
     lines.append("Preparation, controls, comparisons and the benchmark come on top.")
@@ -87,8 +95,24 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tell_hourly(repository: Path, settings: Mapping[str, Any], seconds: float = 3600) -> threading.Event:
+    """Say on standard error each hour how many runs and hours are left, until the event that is returned, or the process ends."""
+    end = threading.Event()
+
+    def tell() -> None:
+        while not end.wait(seconds):
+            print(_left(repository, settings)[1], file=sys.stderr)
+
+    threading.Thread(target=tell, daemon=True).start()
+    return end
+
+
 def _scale(results: Path, finished: Sequence[RunId], mean: Mapping[tuple[str, str], float]) -> float:
     """Return how many times as long as the tracked runs those took that this machine has finished; 1 if there are none."""
-    files = [(run, results / str(run) / "run.json") for run in finished if (run.name, run.cell) in mean]
-    there = [(run, hours(read_json(file))) for run, file in files if file.exists()]
-    return sum(took for _, took in there) / sum(mean[run.name, run.cell] for run, _ in there) if there else 1.0
+    took = expected = 0.0
+    for run in finished:
+        files = [results / str(run) / name for name in ("run.json", "evaluation.json")]
+        if files[0].exists() and (run.name, run.cell) in mean:
+            took += sum(hours(read_json(file)) for file in files if file.exists())
+            expected += mean[run.name, run.cell]
+    return took / expected if expected else 1.0
