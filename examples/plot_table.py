@@ -1,6 +1,6 @@
 """
-Your table in ten lines
-=======================
+Your table in a few lines
+=========================
 
 A table of numbers with a column of labels needs no more than scikit-learn's classifiers do.
 """

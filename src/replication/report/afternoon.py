@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.page import Record
+from replication.report.claims.page import Record, number_of
 from replication.report.labels import MINI_NOTE
 from replication.report.plan import hours
 from replication.report.texts import table
@@ -32,10 +32,11 @@ def agreement(here: Record, published: Record) -> str:
     if here["outcome"] == Outcome.NOT_TESTABLE:
         return UNTESTED
     means = {_place(estimate): estimate["mean"] for estimate in published["estimates"]}
-    open_here = [estimate for estimate in here["estimates"] if estimate["outcome"] == Outcome.INCONCLUSIVE]
-    tests = [estimate for estimate in open_here if estimate["role"] == "test" and _place(estimate) in means]
-    covered = all(estimate["low"] <= means[_place(estimate)] <= estimate["high"] for estimate in tests)
-    return WIDER if here["outcome"] == Outcome.INCONCLUSIVE and tests and covered else DIFFERS
+    tests = [estimate for estimate in here["estimates"] if estimate["role"] == "test"]
+    left_open = [estimate for estimate in tests if estimate["outcome"] == Outcome.INCONCLUSIVE]
+    # A number that nothing published stands beside compares unlike all numbers.
+    covered = all(e["low"] <= means.get(_place(e), float("nan")) <= e["high"] for e in left_open)
+    return WIDER if here["outcome"] == Outcome.INCONCLUSIVE and left_open and covered else DIFFERS
 
 
 def _place(estimate: Record) -> tuple[Any, ...]:
@@ -46,17 +47,13 @@ def compared_verdicts(here: Sequence[Record], published: Sequence[Record]) -> pd
     """Return a row a verdict: claim, title, both outcomes with their decisive numbers, and their agreement."""
     rows = [
         {
-            "claim": own["id"], "title": own["title"], "published": other["outcome"], "published_number": _number(other),
-            "here": own["outcome"], "here_number": _number(own), "agreement": agreement(own, other),
+            "claim": own["id"], "title": own["title"], "published": other["outcome"], "published_number": number_of(other),
+            "here": own["outcome"], "here_number": number_of(own), "agreement": agreement(own, other),
         }
         for own, other in zip(here, published, strict=True)
         if other["outcome"]
     ]  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def _number(claim: Record) -> str:
-    return "; ".join(f"{of}: {', '.join(numbers)}" for of, numbers in claim["decisive"].items())
 
 
 def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: bool) -> str:
@@ -70,7 +67,7 @@ def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: b
     columns = ["claim", "title", "published", "published_number", "here", "here_number", "agreement"]
     heads = ["Claim", "", "Published", "Decisive number", "Here", "Decisive number", "Agreement"]
     blocks = [
-        "# The paper's verdicts in an afternoon", INTRODUCTION, table(heads, verdicts[columns].to_numpy()),
+        "# Verdicts beside the published ones", INTRODUCTION, table(heads, verdicts[columns].to_numpy()),
         f"Of {len(verdicts)} verdicts: {counted}." + (f" Not tested here: {untested}." if untested else ""),
         f"{len(runs)} runs, {sum(map(hours, runs)):.1f} core-hours. Seeds: {seeds}. Hardware: {machines}. Commit: {commits}.",
         *([MINI_NOTE] if synthetic else []),

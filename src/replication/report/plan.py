@@ -69,13 +69,13 @@ def _left(repository: Path, settings: Mapping[str, Any]) -> tuple[pd.DataFrame, 
     cells = zip(known["name"], known["cell"], strict=True)
     mean = dict(zip(cells, known["hours"].astype(float), strict=True))
     scale = _scale(repository / "results" / settings["use"], [run for run in every if run not in left], mean)
-    rows = [(run.name, mean.get((run.name, run.cell), np.nan) * scale) for run in left]
+    rows = [(run.name, mean.get((run.name, run.cell), np.nan) * (scale or 1)) for run in left]
     frame = pd.DataFrame(rows, columns=["name", "hours"])
     by_name = frame.groupby("name", sort=False)["hours"]
     runs, known_time = by_name.size(), by_name.count()
     table = pd.DataFrame({"runs": runs, "core-hours": by_name.sum(), "of unknown time": runs - known_time})
     unknown = int(table["of unknown time"].sum())
-    machine = "this machine" if scale != 1 else "machines like those of the tracked runs"
+    machine = "this machine" if scale else "machines like those of the tracked runs"
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
     return table, f"{total} on {machine}."
 
@@ -107,12 +107,12 @@ def tell_hourly(repository: Path, settings: Mapping[str, Any], seconds: float = 
     return end
 
 
-def _scale(results: Path, finished: Sequence[RunId], mean: Mapping[tuple[str, str], float]) -> float:
-    """Return how many times as long as the tracked runs those took that this machine has finished; 1 if there are none."""
+def _scale(results: Path, finished: Sequence[RunId], mean: Mapping[tuple[str, str], float]) -> float | None:
+    """Return how many times as long as the tracked runs those took that this machine has finished, if there are any."""
     took = expected = 0.0
     for run in finished:
         files = [results / str(run) / name for name in ("run.json", "evaluation.json")]
         if files[0].exists() and (run.name, run.cell) in mean:
             took += sum(hours(read_json(file)) for file in files if file.exists())
             expected += mean[run.name, run.cell]
-    return took / expected if expected else 1.0
+    return took / expected if expected else None

@@ -14,6 +14,7 @@ from replication.report.claims.numbers import (
     DIFFERENCE,
     MEASURES,
     NUMBER,
+    P_VALUE,
     PER_CENT,
     POINTS,
     RATIO,
@@ -159,12 +160,12 @@ def groups_of_classes(numbers: Numbers) -> None:
                 }
                 quantity = QUANTITIES["p of the mean"].format(group=group, n=n, s="s" * (n > 1))
                 if group in CIFAR10_GROUPS:
-                    numbers.add(dataset, quantity, p, NUMBER, outcome, role=role, part=group, **of)
+                    numbers.add(dataset, quantity, p, P_VALUE, outcome, role=role, part=group, **of)
                 elif role == "test":
-                    numbers.add(dataset, quantity, p, NUMBER, role="beside", **of)
+                    numbers.add(dataset, quantity, p, P_VALUE, role="beside", **of)
                 for seed, matrix in matrices.items() if role == "test" else ():
                     quantity = QUANTITIES["p of a seed"].format(group=group, seed=seed)
-                    numbers.add(dataset, quantity, grouping_p(matrix, classes), NUMBER, role="beside", **of)
+                    numbers.add(dataset, quantity, grouping_p(matrix, classes), P_VALUE, role="beside", **of)
 
 
 def below_images(numbers: Numbers) -> None:

@@ -59,7 +59,8 @@ PER_CENT = Unit(2, "%", factor=100)
 POINTS = Unit(2, "points", factor=100, signed=True)
 NUMBER, DIFFERENCE = Unit(3), Unit(3, signed=True)
 EFFECT = Unit(2, "standard deviations", signed=True)
-RATIO = Unit(2)
+RATIO = Unit(3, "times")
+P_VALUE = Unit(3, "(p)")
 _UNITS = {
     "share": (PER_CENT, POINTS),
     "change": (POINTS, POINTS),

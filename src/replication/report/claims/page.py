@@ -71,7 +71,7 @@ def lines(claims: Iterable[Record], folder: str) -> str:
     """Return a narrow row for each verdict, with a link to the claim's page in `folder`: claim, verdict, decisive numbers."""
     rows = []
     for claim in [claim for claim in claims if claim["outcome"]]:
-        verdict = verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1)
+        verdict = verdict_of({**claim, "note": ""}).replace(claim["outcome"], f"**{claim['outcome']}**", 1)
         rows.append([_linked(claim, folder), verdict, "; ".join(map(", ".join, claim["decisive"].values()))])
     return table(["The paper's claim", "Verdict", "Decisive number [95 % interval]"], rows)
 
@@ -96,8 +96,8 @@ def _margins(claims: Sequence[Record]) -> str:
     """Say how many verdicts would be others at half and at twice their margins."""
     named = {}
     for name in ("half", "twice"):
-        others = [f"{claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
-        named[name] = f"{len(others)} ({', '.join(others)})" if others else "none"
+        others = [f"claim {claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
+        named[name] = f"{len(others)} verdicts would change ({', '.join(others)})" if others else "none would change"
     return WORDS["at margins"].format(**named)
 
 
