@@ -40,6 +40,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS2": Drawing(supplement.reliability, supplement.RELIABILITY_COLUMNS),
     "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS, takes="printed"),
     "supplement/figureS5": Drawing(paper.training, paper.TRAINING_COLUMNS),
+    "supplement/figureS6": Drawing(supplement.references, supplement.REFERENCE_COLUMNS),
     CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),

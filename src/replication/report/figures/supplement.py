@@ -1,6 +1,7 @@
 """Figures of the supplement: votes about single images, reliability, computation, and the verdicts at a glance."""
 
 import base64
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from replication.report.claims.hypothesis import Outcome
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, printed_reading
 from replication.report.figures import style
 from replication.report.figures.style import BLUE, GREEN, GREY, PURPLE, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
@@ -181,6 +182,46 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"Jordan 2024 ({100 * JORDAN_ACCURACY:.1f} %)"),
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=2)
+    return figure, parts
+
+
+REFERENCE_COLUMNS = ["dataset", "study", "cell", "model", "references", "mean", "sd", "n"]
+NUMBERS_OF = re.compile(r"log_loss_(?:scaled|calibrated)(?:_of_(\d+))?")
+"""Log loss after a fit on validation data, with all references or with so many of each class."""
+
+
+def references(evidence: Evidence) -> Drawn:
+    """Draw log loss against the references of a class, a panel a study: mean and sd over seeds or folds.
+
+    A model without references is a level line.
+    """
+    studies = evidence.at_hand()
+    figure = style.new_figure(min(WIDTH, 1.8 + 2 * len(studies)), 2.8, evidence)
+    panels = figure.subplots(1, len(studies), squeeze=False)[0]
+    parts = []
+    for axes, study in zip(panels, studies, strict=True):
+        values = evidence.frame(study, "metrics.csv")
+        asked = values["metric"].str.fullmatch(NUMBERS_OF.pattern) & printed_reading(values)
+        shown = values[asked].rename(columns={"cell": "model"})
+        number = pd.to_numeric(shown["metric"].str.extract(NUMBERS_OF, expand=False).astype(object))
+        ticks = sorted(set(number.dropna()))
+        shown = shown.assign(references=number, place=number.map(ticks.index, na_action="ignore").fillna(len(ticks)))
+        styles = style.model_styles(shown["model"])
+        voting = shown["model"].isin(shown.loc[number.notna(), "model"])
+        style.curves(axes, shown[voting], "place", "value", styles, marker="o", ms=3, mew=0)
+        for model, level in shown[~voting].groupby("model")["value"].mean().items():
+            axes.axhline(level, color=styles[str(model)].colour, ls=styles[str(model)].dash, lw=1)
+        axes.set_xticks(range(len(ticks) + 1), [*(f"{tick:g}" for tick in ticks), "all"])
+        axes.set_xlabel("References a class")
+        axes.set_title(style.short_title(evidence, study, 20), fontsize=8)
+        found = shown.groupby(["model", "references"], dropna=False, sort=False)["value"].agg(
+            mean="mean", sd="std", n="count"
+        )
+        parts.append(found.reset_index().assign(name=study))
+    panels[0].set_ylabel("Log loss, calibrated")
+    models = [model for part in parts for model in part["model"]]
+    entries = style.handles(style.model_styles(models), lw=1.5)
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(4, 2 * len(studies)))
     return figure, parts
 
 
