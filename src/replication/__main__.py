@@ -28,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan = commands.add_parser(
         "plan", parents=[own], help="the runs that are left, and their time by published records"
     )
-    for command in (settings, plan):
-        uses = ["real", "mini", "afternoon"]
+    for command, uses in ((settings, ["real", "mini", "afternoon"]), (plan, ["real", "afternoon"])):
         command.add_argument("--use", choices=uses, default="real", help="use of the pipeline (default: %(default)s)")
     publish = commands.add_parser(
         "publish", parents=[own], help="add finished runs to the published evidence, or replace some of it"

@@ -38,6 +38,16 @@ def test_a_verdict_left_open_is_the_same_where_intervals_cover_the_published_mea
     assert agreement(changed(claim, outcome, low, 0.0, high), claim) == expected
 
 
+def test_a_number_that_is_decided_otherwise_makes_a_difference():
+    claim = next(claim for claim in PUBLISHED if claim["id"] == "6")
+    own = copy.deepcopy(claim) | {"outcome": "inconclusive"}
+    first, second, *_ = [estimate for estimate in own["estimates"] if estimate["role"] == "test"]
+    first |= {"outcome": "inconclusive", "low": -1e3, "high": 1e3}
+    assert agreement(own, claim) == WIDER
+    second["outcome"] = "not reproduced"
+    assert agreement(own, claim) == DIFFERS
+
+
 def test_the_page_has_a_row_a_verdict_and_counts_them():
     verdicts = compared_verdicts(PUBLISHED, PUBLISHED)
     assert list(verdicts["claim"]) == [number for number, claim in CLAIM_TEXTS["claims"].items() if "states" in claim]

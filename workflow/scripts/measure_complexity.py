@@ -15,7 +15,7 @@ output, settings = snakemake.output, snakemake.params.settings
 use_threads(settings["threads"])
 device = choose_device(settings["device"])
 settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
-settings["encoder"]["pool"] = True  # Pictures are halved, for a sixth of the time.
+settings["encoder"] |= {"trunk": "resnet2d", "pool": True}  # Pictures are halved, for a sixth of the time.
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, {"files": []}, device.type)
 sizes = Sizes(**settings["benchmark"], **(MINIATURE if settings["miniature"] else {}))
 measure(settings, device, sizes).to_csv(output.measured, index=False, float_format="%.6g")

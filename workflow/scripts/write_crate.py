@@ -44,7 +44,8 @@ with open("workflow/config/data_sources.csv", encoding="utf-8") as file:
         if row["url"] and row["access"].startswith("open"):
             told = {"name": row["file"], "identifier": row["checksum"], "license": row["licence"]}
             used.append(crate.add_file(row["url"], fetch_remote=False, validate_url=False, properties=told))
-outputs = [path for path in git("ls-files", "paper_figures").splitlines() if not path.endswith(".md")]
+tracked = git("ls-files", "paper_figures").splitlines()
+outputs = [path for path in tracked if not path.endswith(".md") and "/afternoon" not in path]
 evidence = git("ls-files", "results/published/*/evidence/runs.jsonl").splitlines()
 result = [crate.add_file(name, name) for name in (*outputs, *evidence)]
 command = "snakemake --cores 8 all --config evidence=real"

@@ -170,9 +170,9 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
 
 
-def evaluate_fewer(run: Run, model: Voting, numbers: Collection[int]) -> pd.DataFrame:
+def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], numbers: Collection[int]) -> pd.DataFrame:
     """Return metrics of votes by so many references of each class: rows of `Evaluation.metrics`, such as `accuracy_of_10`."""
-    embedded, inference = embed_splits(run, model.network), run.settings["inference"]
+    inference = run.settings["inference"]
     printed = isinstance(model, CLaI)
     reading = {"rule": "printed", "shares": SHARES[0]} if printed else {}
     rows = []
@@ -246,9 +246,9 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
-    evaluation = evaluate(run, model)[0]
+    evaluation, embedded = evaluate(run, model)
     if isinstance(model, Voting) and (numbers := run.settings["inference"].get("fewer_references")):
-        more = evaluate_fewer(run, model, numbers)
+        more = evaluate_fewer(run, model, embedded or embed_splits(run, model.network), numbers)
         evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, more], ignore_index=True))
     return model, evaluation, history
 

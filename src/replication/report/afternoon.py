@@ -8,9 +8,11 @@ import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.page import Record, number_of
+from replication.report.evidence import run_name
 from replication.report.labels import MINI_NOTE
 from replication.report.plan import hours
 from replication.report.texts import table
+from replication.runs.registry import BENCHMARK, THEORY
 
 SAME, WIDER, DIFFERS, UNTESTED = "same", "same, wider", "differs", "not tested here"
 INTRODUCTION = (
@@ -25,18 +27,21 @@ PLACES = ("role", "part", "target", "name", "model", "quantity")
 def agreement(here: Record, published: Record) -> str:
     """Say whether a claim's verdict here is the published one.
 
-    `WIDER`: what was found here leaves it open, and every interval that leaves it open covers the published mean.
+    `WIDER`: what was found here leaves it open, every interval that leaves it open covers the published mean, and no number that
+    is decided here and there is decided otherwise.
     """
     if here["outcome"] == published["outcome"]:
         return SAME
     if here["outcome"] == Outcome.NOT_TESTABLE:
         return UNTESTED
-    means = {_place(estimate): estimate["mean"] for estimate in published["estimates"]}
+    others = {_place(estimate): estimate for estimate in published["estimates"]}
     tests = [estimate for estimate in here["estimates"] if estimate["role"] == "test"]
     left_open = [estimate for estimate in tests if estimate["outcome"] == Outcome.INCONCLUSIVE]
-    # A number that nothing published stands beside compares unlike all numbers.
-    covered = all(e["low"] <= means.get(_place(e), float("nan")) <= e["high"] for e in left_open)
-    return WIDER if here["outcome"] == Outcome.INCONCLUSIVE and left_open and covered else DIFFERS
+    covered = all(_place(e) in others and e["low"] <= others[_place(e)]["mean"] <= e["high"] for e in left_open)
+    pairs = [{e["outcome"], others[_place(e)]["outcome"]} for e in tests if _place(e) in others]
+    contradicted = {Outcome.REPRODUCED, Outcome.NOT_REPRODUCED} in pairs
+    wider = here["outcome"] == Outcome.INCONCLUSIVE and left_open and covered and not contradicted
+    return WIDER if wider else DIFFERS
 
 
 def _place(estimate: Record) -> tuple[Any, ...]:
@@ -61,8 +66,9 @@ def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: b
     counts = Counter(verdicts["agreement"])
     counted = ", ".join(f"{counts[kind]} *{kind}*" for kind in (SAME, WIDER, DIFFERS, UNTESTED) if counts[kind])
     untested = ", ".join(verdicts.loc[verdicts["agreement"] == UNTESTED, "claim"])
+    trained = [run for run in runs if run_name(run) not in (BENCHMARK, THEORY)]  # The others have a seed of their own.
     seeds, machines, commits = (
-        ", ".join(sorted({str(run[key]) for run in runs})) for key in ("seed", "hardware", "commit")
+        ", ".join(sorted({str(run[key]) for run in trained})) for key in ("seed", "hardware", "commit")
     )
     columns = ["claim", "title", "published", "published_number", "here", "here_number", "agreement"]
     heads = ["Claim", "", "Published", "Decisive number", "Here", "Decisive number", "Agreement"]
