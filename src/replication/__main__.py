@@ -62,10 +62,10 @@ def _answer(options: argparse.Namespace) -> str:
     from replication.runs.settings import effective_settings, load_settings, merge, read_yaml
 
     own = merge(*(read_yaml(file) for file in options.configfile))
+    settings = load_settings(Path(), own, getattr(options, "use", "real"))
     if options.command == "settings":
-        shown = effective_settings(load_settings(Path(), own, options.use), options.dataset, options.model)
+        shown = effective_settings(settings, options.dataset, options.model)
         return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
-    settings = load_settings(Path(), own)
     if options.command == "band-powers":
         from replication.datasets.band_powers import write_table
 
@@ -74,7 +74,7 @@ def _answer(options: argparse.Namespace) -> str:
     from replication.report.publish import publish
 
     if options.command == "plan":
-        return plan_text(Path(), load_settings(Path(), own, options.use))
+        return plan_text(Path(), settings)
     changed = publish(options.what, options.source, Path(PUBLISHED), settings, options.replace)
     return "".join(f"{PUBLISHED}/{file}\n" for file in changed)
 

@@ -184,7 +184,7 @@ def training(evidence: Evidence) -> Drawn:
 
 
 def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]]]:
-    """Return of each column of figure 3 the dataset or study, the title, and by model its name in the evidence."""
+    """Return of each column of panels the dataset or study, the title, and by model its name in the evidence."""
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
         measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 26)
