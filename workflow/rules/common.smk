@@ -74,10 +74,6 @@ def threads_of(wildcards):
     return run_settings.dataset_settings(config, wildcards.dataset)["threads"]
 
 
-def checkpoint_of(wildcards, output):
-    return str(Path(output[0]).with_name("checkpoint.pt"))
-
-
 def files_of(runs, name):
     """A file of each of these runs."""
     return [f"<results>/{run}/{name}" for run in runs]

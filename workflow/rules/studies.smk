@@ -23,7 +23,6 @@ rule run_cell:
         gpu=lambda wildcards: int(cell_of(wildcards)["model"] in TRAINED),
     params:
         settings=settings_of_cell("scored_on", "split_seed", "threads", "training.samples", *SPLITS),
-        checkpoint=checkpoint_of,
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."
     script:
@@ -50,7 +49,6 @@ rule train_traced:
         gpu=1,
     params:
         settings=settings_of_cell("split_seed", "threads", *SPLITS),
-        checkpoint=checkpoint_of,
     message:
         "Train {wildcards.cell} in the study {wildcards.study}, {wildcards.run}, and trace its alignment."
     script:
@@ -78,7 +76,6 @@ rule embed_study:
             wildcards.model,
             ["scored_on", "split_seed", "device", "threads", "encoder", "target", "training", *SPLITS],
         ),
-        checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study}, {wildcards.run}."
     script:

@@ -21,7 +21,6 @@ rule train_model:
         gpu=1,
     params:
         settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
-        checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
