@@ -25,24 +25,15 @@ report: "workflow/report/workflow.rst"
 
 
 # One pipeline, used three times: for the evidence that config.yaml names, for the miniature, and for the afternoon.
+# The settings of each have its folders, the `pathvars` (replication.runs.settings.folders).
 pathvars:
-    results="results/real",
-    evidence=f"results/{config['evidence']}",
-    figures="paper_figures",
-    report="report",
-    logs="logs/real",
+    **config["pathvars"],
 
 
 include: "workflow/study.smk"
 
 
 module mini:
-    pathvars:
-        results="results/mini",
-        evidence="results/mini",
-        figures="paper_figures/mini",
-        report="report/mini",
-        logs="logs/mini",
     snakefile:
         "workflow/study.smk"
     config:
@@ -53,12 +44,6 @@ use rule * from mini as mini_*
 
 
 module afternoon:
-    pathvars:
-        results="results/afternoon",
-        evidence="results/afternoon",
-        figures="paper_figures/afternoon",
-        report="report/afternoon",
-        logs="logs/afternoon",
     snakefile:
         "workflow/study.smk"
     config:

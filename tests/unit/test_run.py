@@ -97,7 +97,7 @@ def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     file.write_text("first")
 
     def fingerprint(run: Run) -> str:
-        return run.checkpoint(tmp_path / "checkpoint.pt", [str(file)]).fingerprint
+        return run.checkpoint(tmp_path / "metrics.csv", [str(file)]).fingerprint
 
     first = fingerprint(run_of(RunId("stays", "gp", 0, 1)))
     others = [run_of(RunId("stays", "gp", 1, 0)), run_of(RunId("stays", "constant", 0, 1))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
 from replication.runs import outputs, registry, settings as run_settings
-from replication.runs.registry import CLAI, MODELS, fitted_on
+from replication.runs.registry import CLAI, MODELS, NETWORK_SETTINGS, SPLIT_SETTINGS, fitted_on
 from replication.runs.run import (
     RunId,
     failures,
@@ -14,8 +14,7 @@ from replication.runs.run import (
     write_checksums,
 )
 
-RESULTS = f"results/{config['use']}"  # <results>, for code
-EVIDENCE = f"results/{config['evidence']}" if config["use"] == "real" else RESULTS  # <evidence>, for code
+RESULTS, EVIDENCE = config["pathvars"]["results"], config["pathvars"]["evidence"]  # <results> and <evidence>, for code
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
@@ -56,15 +55,11 @@ RENDERING = library("rendering", "replication/report", "replication/metrics", "r
 VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
 
 
-# Settings of a run's samples: how images are normalised, and which patients validate.
-SPLITS = ("normalise_test_separately", "validation_share_recordings")
-
-
-def settings_of(*keys, model=lambda wildcards: wildcards.model):
+def settings_of(*keys, model=None):
     """Params function for runs on a dataset: these settings, and what the model reads beyond them."""
 
     def settings(wildcards):
-        name = model(wildcards)
+        name = model or wildcards.model
         return run_settings.pass_on(run_settings.model_settings(config, wildcards.dataset, name), name, keys)
 
     return settings
@@ -72,10 +67,6 @@ def settings_of(*keys, model=lambda wildcards: wildcards.model):
 
 def threads_of(wildcards):
     return run_settings.dataset_settings(config, wildcards.dataset)["threads"]
-
-
-def checkpoint_of(wildcards, output):
-    return str(Path(output[0]).with_name("checkpoint.pt"))
 
 
 def files_of(runs, name):
@@ -119,7 +110,7 @@ def settings_of_cell(*keys):
 
     def settings(wildcards):
         cell = cell_of(wildcards)
-        network = ["device", "encoder", "target", "training"] if cell["model"] in TRAINED else []
+        network = NETWORK_SETTINGS if cell["model"] in TRAINED else ()
         return run_settings.pass_on(cell, cell["model"], [*keys, *network])
 
     return settings
@@ -159,4 +150,5 @@ def own_names(*kinds):
 
 def own_files(kind):
     """The outputs of a dataset of samples or of recordings."""
-    return outputs.files_of_outputs("<figures>", outputs.outputs_of_own("{dataset}", kind))
+    shown = [f"own/{{dataset}}/{name}" for name, entry in registry.OWN.items() if kind in entry["of"]]
+    return outputs.files_of_outputs("<figures>", shown)

@@ -110,7 +110,7 @@ rule pack_model:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", "embedding_size", "kernel", *SPLITS),
+        settings=settings_of("threads", *NETWORK_SETTINGS, "embedding_size", "kernel", *SPLIT_SETTINGS),
         limits=lambda wildcards: config["datasets"][wildcards.dataset].get("limits", []),
     message:
         "Pack {wildcards.model} of {wildcards.dataset} with its references, and write its card."
@@ -177,17 +177,7 @@ rule measure_complexity:
     params:
         settings=lambda wildcards: run_settings.select(
             run_settings.dataset_settings(config, "cifar10"),
-            [
-                "device",
-                "threads",
-                "embedding_size",
-                "encoder",
-                "kernel",
-                "target",
-                "training",
-                "miniature",
-                "benchmark",
-            ],
+            ["threads", *NETWORK_SETTINGS, "embedding_size", "kernel", "miniature", "benchmark"],
         ),
     message:
         "Measure time and memory while the machine does nothing else."

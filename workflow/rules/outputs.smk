@@ -22,22 +22,23 @@ rule render_table:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=lambda wildcards: EVIDENCE,
+        root=EVIDENCE,
         datasets=shown_in,
-        settings=lambda wildcards: config if wildcards.table == "table2" else {},
-        declared=lambda wildcards: outputs.declared(wildcards.table),
+        settings=lambda wildcards: config if wildcards.get("table") == "table2" else {},
+        declared=lambda wildcards: outputs.declared(name_of(wildcards)),
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."
     script:
-        "../scripts/render_table.py"
+        "../scripts/render_output.py"
 
 
-rule draw_figure:
+use rule render_table as draw_figure with:
     input:
         evidence=evidence_of,
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
+        reported_values="workflow/config/reported_values.csv",
         claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == registry.CLAIMS_FIGURE else [],
         library=RENDERING,
     output:
@@ -49,17 +50,8 @@ rule draw_figure:
         json="<figures>/{figure}.json",
     log:
         "<logs>/draw/{figure}.log",
-    localrule: True
-    conda:
-        "../../envs/environment.yaml"
-    params:
-        root=lambda wildcards: EVIDENCE,
-        datasets=shown_in,
-        caption=caption_of,
     message:
         "Draw {wildcards.figure} from its evidence."
-    script:
-        "../scripts/draw_figure.py"
 
 
 rule judge_claims:
@@ -80,7 +72,7 @@ rule judge_claims:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=lambda wildcards: EVIDENCE,
+        root=EVIDENCE,
         datasets=shown_in,
         caption=caption_of,
     message:
@@ -93,13 +85,7 @@ rule judge_claims:
 rule compare_verdicts:
     input:
         claims="<figures>/claims.json",
-        records=lambda wildcards: [
-            file
-            for name in outputs.evidence_behind(registry.CLAIMS, config)
-            if name in outputs.available(EVIDENCE, config)
-            for file in outputs.evidence_files(EVIDENCE, name, config)
-            if Path(file).name in outputs.RECORDS
-        ],
+        records=lambda wildcards: outputs.evidence_inputs(registry.CLAIMS, EVIDENCE, config, outputs.RECORDS),
         library=RENDERING,
     output:
         md=report("<figures>.md", caption="../report/output.rst", category="Claims"),
@@ -112,7 +98,7 @@ rule compare_verdicts:
         "../../envs/environment.yaml"
     params:
         published=lambda wildcards: file_digest(["paper_figures/claims.json"]),
-        root=lambda wildcards: EVIDENCE,
+        root=EVIDENCE,
     message:
         "Compare the verdicts with the published ones."
     script:

@@ -60,10 +60,12 @@ use rule project_embeddings as gather_own with:
         "Gather the evidence of all runs on {wildcards.dataset}."
 
 
-rule render_own:
+use rule render_table as render_own with:
     input:
         evidence=lambda wildcards: outputs.own_evidence(RESULTS, wildcards.dataset, config),
         captions=[f"workflow/report/own/{name}.rst" for name in registry.OWN],
+        printed_values="workflow/config/printed_values.csv",
+        reported_values="workflow/config/reported_values.csv",
         library=RENDERING,
     output:
         own_files("samples"),
@@ -71,16 +73,13 @@ rule render_own:
         "<logs>/render/own/{dataset}.log",
     wildcard_constraints:
         dataset=own_names("samples"),
-    localrule: True
-    conda:
-        "../../envs/environment.yaml"
     params:
         root=RESULTS,
         datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
+        declared=registry.OWN,
+        caption=None,
     message:
         "Render the table and the figures of {wildcards.dataset}."
-    script:
-        "../scripts/render_own.py"
 
 
 use rule render_own as render_own_recordings with:

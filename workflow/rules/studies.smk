@@ -22,8 +22,7 @@ rule run_cell:
     resources:
         gpu=lambda wildcards: int(cell_of(wildcards)["model"] in TRAINED),
     params:
-        settings=settings_of_cell("scored_on", "split_seed", "threads", "training.samples", *SPLITS),
-        checkpoint=checkpoint_of,
+        settings=settings_of_cell("scored_on", "split_seed", "threads", "training.samples", *SPLIT_SETTINGS),
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."
     script:
@@ -49,8 +48,7 @@ rule train_traced:
     resources:
         gpu=1,
     params:
-        settings=settings_of_cell("split_seed", "threads", *SPLITS),
-        checkpoint=checkpoint_of,
+        settings=settings_of_cell("split_seed", "threads", *SPLIT_SETTINGS),
     message:
         "Train {wildcards.cell} in the study {wildcards.study}, {wildcards.run}, and trace its alignment."
     script:
@@ -76,9 +74,8 @@ rule embed_study:
         settings=lambda wildcards: run_settings.pass_on(
             run_settings.study_settings(config, wildcards.study),
             wildcards.model,
-            ["scored_on", "split_seed", "device", "threads", "encoder", "target", "training", *SPLITS],
+            ["scored_on", "split_seed", "threads", *NETWORK_SETTINGS, *SPLIT_SETTINGS],
         ),
-        checkpoint=checkpoint_of,
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study}, {wildcards.run}."
     script:

@@ -20,8 +20,7 @@ rule train_model:
     resources:
         gpu=1,
     params:
-        settings=settings_of("device", "threads", "encoder", "target", "training", *SPLITS),
-        checkpoint=checkpoint_of,
+        settings=settings_of("threads", *NETWORK_SETTINGS, *SPLIT_SETTINGS),
     message:
         "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
@@ -72,7 +71,7 @@ rule fit_baseline:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=settings_of("threads", "training.samples", *SPLITS),
+        settings=settings_of("threads", "training.samples", *SPLIT_SETTINGS),
     message:
         "Fit {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
@@ -92,9 +91,7 @@ rule compare_untrained:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=settings_of(
-            "device", "threads", "encoder", "target", "training", *SPLITS, model=lambda _: registry.UNTRAINED_MODEL
-        ),
+        settings=settings_of("threads", *NETWORK_SETTINGS, *SPLIT_SETTINGS, model=registry.UNTRAINED_MODEL),
     message:
         "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
     script:

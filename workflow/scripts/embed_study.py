@@ -6,9 +6,9 @@ from replication.models.run import Run
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
-inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+output = snakemake.output
 run = Run.for_job(snakemake, output.embedded)
-with run.checkpoint(params.checkpoint, [inputs.prepared, inputs.library]) as checkpoint:
+with run.checkpoint(output.embedded, snakemake.input) as checkpoint:
     model = create(run.model)
     model.fit(run, checkpoint)
 save_embedded(output.embedded, embed_splits(run, model.network))

@@ -9,13 +9,10 @@ from replication.models.run import Run
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
-inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+inputs, output = snakemake.input, snakemake.output
 run = Run.for_job(snakemake, output.metrics)
 recorder = run.recorder()
-with run.checkpoint(
-    params.checkpoint,
-    [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), inputs.library],
-) as checkpoint:
+with run.checkpoint(output.metrics, inputs) as checkpoint:
     model, evaluation, history = run_cell(
         on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint
     )

@@ -13,7 +13,7 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.for_job(snakemake, output[0])
 if output.get("training"):
     recorder = run.recorder()
-    with run.checkpoint(params.checkpoint, [inputs.prepared, inputs.library]) as checkpoint:
+    with run.checkpoint(output.model, inputs) as checkpoint:
         model = create(run.model)
         history = model.fit(run, checkpoint)
     model.save(output.model)

@@ -5,10 +5,10 @@ from replication.models.run import Run
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
-inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+output = snakemake.output
 run = Run.for_job(snakemake, output.alignment)
 recorder = run.recorder()
-with run.checkpoint(params.checkpoint, [inputs.prepared, inputs.library]) as checkpoint:
+with run.checkpoint(output.alignment, snakemake.input) as checkpoint:
     alignment, history = train_traced(run, checkpoint)
 alignment.to_csv(output.alignment, index=False)
 history.to_csv(output.history, index=False)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -191,10 +191,13 @@ class Run:
         """Begin the run's record; its clock starts here."""
         return Recorder(self.id, self.settings, self.data.info, self.device.type)
 
-    def checkpoint(self, path: str | Path, files: Sequence[str]) -> Checkpoint:
-        """Return the checkpoint of the fit, resumed from only if settings, device and `files` (data, code) are the same."""
+    def checkpoint(self, output: str | Path, files: Iterable[str]) -> Checkpoint:
+        """Return the checkpoint of the fit, beside its `output`.
+
+        It is resumed from only if settings, device and `files` (data, code) are the same.
+        """
         fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
-        return Checkpoint(Path(path), fingerprint)
+        return Checkpoint(Path(output).with_name("checkpoint.pt"), fingerprint)
 
 
 def check_runs(settings: Mapping[str, Any], dataset: str, description: Path) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from replication.report.evidence import run_cell, run_name
-from replication.runs.outputs import available, left_out, result_file
-from replication.runs.registry import read_json, read_yaml
+from replication.runs.outputs import available, left_out, result_file, runs_of_models
+from replication.runs.registry import MODELS, read_json, read_yaml
 from replication.runs.run import RunId, records_of
-from replication.runs.settings import runs_of_model, runs_of_study
+from replication.runs.settings import runs_of_study
 
 PUBLISHED = "results/published"
 COSTS = "paper_figures/afternoon_costs.csv"
@@ -28,8 +28,7 @@ def runs_of(settings: Mapping[str, Any]) -> list[RunId]:
         if name in settings["studies"]:
             runs += runs_of_study(settings, name)
         elif name in settings["datasets"]:
-            models = settings["datasets"][name]["models"]
-            runs += [run for model in models for run in runs_of_model(settings, name, model)]
+            runs += runs_of_models(settings, name, MODELS)
     return runs
 
 

@@ -40,18 +40,12 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
             f"{csv} or {sidecar}: cannot be read ({error}), expected both as they were rendered. Name a table, a figure or the "
             "page of claims, such as paper_figures/table1.tex, or render it again"
         ) from error
-    roots = [folder / "results" / evidence for folder in output.resolve().parents]
-    if not (root := next((folder for folder in roots if folder.is_dir()), None)):
-        raise InputError(
-            f"{output} was made from results/{evidence}, which none of the folders above it has; expected the evidence beside "
-            "the output's folder. Compute it again, or name an output whose evidence is there"
-        )
     texts = frame.astype(str).reindex(columns=list(wanted))
     chosen = frame[(texts == list(wanted.values())).all(axis=1)]
     if chosen.empty and wanted:
         raise InputError(f"{csv}: found no row with {dict(wanted)}; expected values of its columns {list(frame)}")
     lines, shown = [f"{output}: from results/{evidence}", content["caption"], ""], []
-    for rows, behind in trace(chosen, content, records_behind(runs, root)):
+    for rows, behind in trace(chosen, content, records_behind(runs, Path("results", evidence))):
         filled = rows.dropna(axis=1, how="all").head(SHOWN)
         lines += filled.to_string(index=False, max_colwidth=60, float_format="%.6g").splitlines()
         lines += [f"({len(rows) - SHOWN} rows more)"] * (len(rows) > SHOWN)

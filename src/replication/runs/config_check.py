@@ -134,21 +134,15 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
     for name, tuning in config["tuning"].items():
         for model, space in tuning["spaces"].items():
             network = NETWORK_SETTINGS if MODELS[model].of == "samples" else ()
-            for values in corners(space):
-                yield from (f"tuning.{name}.spaces.{model}.{_message(e)}" for e in validator.iter_errors(values))
-            for setting in space:
+            for setting, distribution in space.items():
+                (values,) = distribution.values()
+                errors = [error for value in values for error in validator.iter_errors(nested({setting: value}))]
+                yield from (f"tuning.{name}.spaces.{model}.{_message(error)}" for error in errors)
                 if not any(f"{setting}.".startswith(f"{read}.") for read in (*MODELS[model].reads, *network)):
                     yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"
             most = math.prod(len(entry["choice"]) if "choice" in entry else math.inf for entry in space.values())
             if most < tuning["trials"] - 1:  # the first trial has none of them
                 yield f"tuning.{name}.spaces.{model}: found {most} combinations, too few for {tuning['trials']} trials"
-
-
-def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return settings, in their blocks, that together have each choice and each end of a range."""
-    values = {setting: next(iter(entry.values())) for setting, entry in space.items()}
-    most = max(map(len, values.values()))
-    return [nested({setting: own[min(n, len(own) - 1)] for setting, own in values.items()}) for n in range(most)]
 
 
 def nested(dotted: Mapping[str, Any]) -> dict[str, Any]:

@@ -196,19 +196,9 @@ def modelled(root: str, settings: Mapping[str, Any]) -> list[str]:
 # Outputs
 
 
-def kind_of(output: str) -> str:
-    """Return `table`, `figure` or `claims`."""
-    return next(kind for kind in _FORMS if Path(output).name.startswith(kind))
-
-
 def own_datasets(settings: Mapping[str, Any]) -> list[str]:
     """Return the datasets that are the user's own."""
     return [name for name in settings["datasets"] if name not in registry.REPOSITORY_DATASETS]
-
-
-def outputs_of_own(name: str, kind: str) -> list[str]:
-    """Return the outputs of a dataset of the user's own, which is of `samples` or of `recordings`."""
-    return [f"own/{name}/{output}" for output, shown in OWN.items() if kind in shown["of"]]
 
 
 def own_evidence(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
@@ -229,8 +219,12 @@ def packed_models(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
     """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
-    files = [f"{folder}/{output}.{form}" for output in outputs for form in _FORMS[kind_of(output)]]
+    files = [f"{folder}/{output}.{form}" for output in outputs for form in _forms(output)]
     return [*files, *(claim_pages(folder) if CLAIMS in outputs else [])]
+
+
+def _forms(output: str) -> tuple[str, ...]:
+    return next(forms for kind, forms in _FORMS.items() if Path(output).name.startswith(kind))
 
 
 def claim_pages(folder: str) -> list[str]:
@@ -255,12 +249,13 @@ def declared(output: str) -> dict[str, Any]:
     return OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output]
 
 
-def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the evidence files below `root` that an output is rendered from."""
-    names, shown = evidence_behind(output, settings), {*declared(output)["files"], DESCRIPTION}
-    there = available(root, settings)
-    behind = [file for name in names if name in there for file in evidence_files(root, name, settings)]
-    return [file for file in behind if Path(file).name in shown]
+def evidence_inputs(
+    output: str, root: str, settings: Mapping[str, Any], files: Collection[str] | None = None
+) -> list[str]:
+    """Return the evidence files below `root` that an output is rendered from, or those with the names `files`."""
+    there, shown = available(root, settings), files or (*declared(output)["files"], DESCRIPTION)
+    names = [name for name in evidence_behind(output, settings) if name in there]
+    return [file for name in names for file in evidence_files(root, name, settings) if Path(file).name in shown]
 
 
 def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

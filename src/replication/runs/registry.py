@@ -133,6 +133,8 @@ def fitted_on(kind: Kind) -> list[str]:
 
 NETWORK_SETTINGS = ("device", "encoder", "target", "training")
 """What all networks read, beside their `reads`; of it other models read `training.samples`."""
+SPLIT_SETTINGS = ("normalise_test_separately", "validation_share_recordings")
+"""What decides the samples of any run: how images are normalised, and which patients validate."""
 CLAI = ["clai-m", "clai-c"]
 """The paper's models of Collaborative Learning, to which its printed values and claims apply."""
 MIXTURES = {"clai-c": "student-t-mixture", "clai-m": "student-t-mixture-m"}

@@ -14,7 +14,7 @@ from typing import Any
 
 from clailearn.errors import InputError
 from replication.runs.config_check import check, nested
-from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY_DATASETS, read_yaml
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY_DATASETS, SPLIT_SETTINGS, read_yaml
 from replication.runs.run import RunId
 
 DEFAULTS = (
@@ -31,7 +31,7 @@ USES = {"real": None, "mini": MINIATURE, "afternoon": AFTERNOON}
 OWN_DEFAULTS = "workflow/config/own.yaml"
 
 _DIGITS = 2
-_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own")
+_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own", "pathvars")
 _NOT_OF_PREPARATION = (
     "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
 )  # fmt: skip
@@ -52,11 +52,23 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     settings = merge(*defaults, own, read_yaml(repository / fixture) if fixture else {})
     complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
-    settings |= {"use": use, "own": {} if fixture else own}
+    settings |= {"use": use, "own": {} if fixture else own, "pathvars": folders(use, settings["evidence"])}
     for key in ("seeds", "model_seeds", "datasets", "studies"):
         settings[key] = _moved(settings[key], settings["seed_base"], of_seeds=key.endswith("seeds"))
     settings["studies"] |= tuning_studies(settings)
     return settings
+
+
+def folders(use: str, evidence: str) -> dict[str, str]:
+    """Return the folders of a use of the pipeline, by the names that rules give them, such as `<results>`."""
+    below = "" if use == "real" else f"/{use}"
+    return {
+        "results": f"results/{use}",
+        "evidence": f"results/{evidence if use == 'real' else use}",
+        "figures": f"paper_figures{below}",
+        "report": f"report{below}",
+        "logs": f"logs/{use}",
+    }
 
 
 def _moved(value: Any, base: int, of_seeds: bool) -> Any:
@@ -324,7 +336,7 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
         merged = {**model_settings(settings, name, model), "model": model}
         runs = runs_of_model(settings, name, model)
     read = NETWORK_SETTINGS if MODELS[merged["model"]].of == "samples" else ("training.samples",)
-    keys = ["dataset", "split_seed", "threads", "normalise_test_separately", "validation_share_recordings", *read]
+    keys = ["dataset", "split_seed", "threads", *SPLIT_SETTINGS, *read]
     return {"runs": [str(run) for run in runs], **pass_on(merged, merged["model"], keys)}
 
 
