@@ -104,8 +104,9 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
 
 
 def _existing(file: Path) -> Path:
-    if not file.is_file():
-        raise InputError(f"{file}: found no file, expected a file of evidence. Compute it: snakemake {file}")
+    if file.is_symlink() or not file.is_file():
+        state = "a link" if file.is_symlink() else "no file"
+        raise InputError(f"{file}: found {state}, expected a file of evidence. Compute it: snakemake {file}")
     return file
 
 
@@ -159,7 +160,7 @@ def promote(files: Mapping[Path, Path], target: Path) -> None:
     What shows single patients stays out unless the licence of their data is open.
 
     Raises:
-        InputError: a run was made with uncommitted changes, or a file is too large. Nothing has been copied then.
+        InputError: a run was made with uncommitted changes, or a file is a link or too large. Nothing has been copied then.
     """
     kept = {place: file for place, file in files.items() if not withheld(_existing(file))}
     for file in kept.values():
