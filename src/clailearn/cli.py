@@ -1,13 +1,9 @@
 """The command `clailearn`: a model of one's own pictures or table, and predictions of it or of a published one."""
 
 import argparse
-import csv
-import gzip
 import json
-import math
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError, legible
-from clailearn.limits import check_file, lines_of
 from clailearn.model import Model, load
 from clailearn.pictures import SUFFIXES, files_below, read_picture
+from clailearn.tables import number, rows
 
-# A feature's largest value: that of float32.
-_LARGEST = float(np.finfo(np.float32).max)
 _ADVICE = "Crop or scale it as the training images were, or name another file"
 
 
@@ -48,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         if options.command == "fit":
-            from clailearn import fit_command  # which imports this module
+            from clailearn import fit_command  # slow, and predictions need it not
 
             fit_command.fit(*(getattr(options, key) for key in ("source", "out", "label", "group", "size", "seed")))
             return 0
@@ -142,49 +136,3 @@ def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8]
             yield str(file), read_picture(file, (height, width), channels, str(file), _ADVICE, model.inputs.resized)
         except InputError as error:
             yield str(file), error
-
-
-def rows(
-    path: Path, names: Sequence[str], read: Callable[[str, str], Any]
-) -> Iterator[tuple[str, NDArray[Any] | InputError]]:
-    """Yield place and values, or the error, of each row of a table, whose header names the columns in any order.
-
-    read: returns a value by its text and place, and raises InputError for one that is none, as `number` does.
-    """
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        check_file(path)
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(lines_of(file, path))
-            header = next(lines, [])
-            if odd := [name for name in names if header.count(name) != 1]:
-                found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
-                raise InputError(f"{path}: found {found}. Correct the header, with commas between columns")
-            columns = [header.index(name) for name in names]
-            for fields in filter(None, lines):
-                place = f"{path}:{lines.line_num}"
-                try:
-                    if len(fields) != len(header):
-                        raise InputError(
-                            f"{place}: found {len(fields)} values, expected {len(header)} as in the header"
-                        )
-                    yield place, np.array([read(fields[n], f"{place}: column '{header[n]}'") for n in columns])
-                except InputError as error:
-                    yield place, error
-            if lines.line_num < 2:
-                raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
-    except InputError as error:
-        yield str(path), error
-    except (OSError, EOFError, zlib.error, ValueError, csv.Error) as error:
-        yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz, in UTF-8")
-
-
-def number(text: str, place: str) -> float:
-    """Return a number that float32 can hold; raise InputError for another text."""
-    try:
-        value = float(text if "_" not in text else "nan")  # Python takes 1_0 for ten.
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= _LARGEST:
-        raise InputError(f"{place}: found '{text}', expected a finite number. Correct or remove the row")
-    return value

@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
-from clailearn.cli import number, rows
 from clailearn.computation import Inputs, Normalisation
 from clailearn.encoders import TRUNKS, build_trunk
 from clailearn.errors import InputError, legible
@@ -24,6 +23,7 @@ from clailearn.files import RECORD
 from clailearn.fitting import PictureTrunk, logged, validation_split
 from clailearn.model import Model
 from clailearn.pictures import SUFFIXES, files_below, read_picture, sizes_of
+from clailearn.tables import number, rows
 
 HELD_OUT, LEAST = 0.2, 5
 """Share of the samples that is held out; the fewest samples of a class, and groups, of which that is at least one."""
