@@ -1,4 +1,4 @@
-"""Targets on labels written out by hand; the identities and bounds that tie loss and alignment; the floors."""
+"""Labels as signs; the identities and bounds that tie loss and alignment; the floors."""
 
 import math
 
@@ -7,7 +7,6 @@ import torch
 
 from clailearn.alignment import (
     Target,
-    TargetMatrix,
     alignment_loss,
     alignment_scores,
     balanced,
@@ -18,12 +17,6 @@ from clailearn.kernels import Kernel, build
 from replication.experiments.simulations import check_bound
 from replication.models.clai import loss_floor
 
-LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
-
-
-def signs(labels: torch.Tensor, conditions: int = 3) -> torch.Tensor:
-    return one_vs_rest(labels, conditions)
-
 
 def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Return the kernel alignment A(S, T) over the last two dimensions (equation 5)."""
@@ -31,21 +24,8 @@ def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 
 def test_one_vs_rest() -> None:
-    assert signs(LABELS_T).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
-    assert signs(torch.tensor([0, 1, 1]), 1).tolist() == [[-1, 1, 1]], "binary: class 1 is the positive class"
-
-
-def test_product_target_is_the_outer_product_of_signs() -> None:
-    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "product")
-    assert target.weights is None
-    # Condition 1: anchors - + -, references + + - -.
-    assert target.values[1].tolist() == [[-1, -1, 1, 1], [1, 1, -1, -1], [-1, -1, 1, 1]]
-
-
-def test_zero_target_is_0_where_the_product_multiplies_two_negatives() -> None:
-    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "zero")
-    assert target.weights is None
-    assert target.values[1].tolist() == [[-1, -1, 0, 0], [1, 1, -1, -1], [-1, -1, 0, 0]]
+    assert one_vs_rest(torch.tensor([0, 1, 2]), 3).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
+    assert one_vs_rest(torch.tensor([0, 1, 1]), 1).tolist() == [[-1, 1, 1]], "binary: class 1 is the positive class"
 
 
 def test_balanced_pairs_are_those_of_a_batch_with_the_rare_class_repeated() -> None:
@@ -68,12 +48,6 @@ def test_balanced_pairs_of_one_class_only_count_alike() -> None:
     assert weights is not None
     torch.testing.assert_close(weights / weights.sum(), torch.tensor([[[2.0, 1, 1], [2, 1, 1]]]) / 8)
     assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
-
-
-def test_loss_is_the_squared_frobenius_distance_over_batch_size_squared() -> None:
-    s, t = torch.rand(2, 4, 4), torch.ones(2, 4, 4)
-    expected = [(s[k] - t[k]).norm().item() ** 2 / 16 for k in range(2)]
-    assert alignment_loss(s, TargetMatrix(t, None)).tolist() == pytest.approx(expected)
 
 
 def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> None:

@@ -165,16 +165,6 @@ def test_log_posteriors_are_those_of_the_parzen_rule_and_stay_finite(classes: in
     assert torch.isfinite(log_posteriors(none)).all()
 
 
-def test_a_sample_of_all_references_votes_as_they_do() -> None:
-    test, reference, labels = unequal_classes(4)
-    items, population = sample_references(labels, 400, seed=0)
-    for kernel in KERNELS.values():
-        sampled = parzen_means(kernel, test, reference[:, items], labels[items], population, block=64)
-        exact = parzen_means(kernel, test, reference, labels, block=64)
-        for one, other in zip(sampled, exact, strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
-
-
 def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
     labels = torch.tensor([0] * 100 + [1] * 3 + [2] * 40)
     items, population = sample_references(labels, 50, seed=1)
