@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 
-from clailearn.alignment import (
-    Target,
-    alignment_loss,
-    alignment_scores,
-    balanced,
-    one_vs_rest,
-    target_matrix,
-)
+from clailearn.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clailearn.kernels import Kernel, build
 from replication.experiments.simulations import check_bound
 from replication.models.clai import loss_floor
