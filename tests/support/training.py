@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clailearn.alignment import one_vs_rest
 from clailearn.encoders import MLP, ConditionedHead, Encoder
@@ -27,6 +28,18 @@ def clouds(n: int, seed: int, classes: int, separation: float = 1.5) -> Embedded
     z = torch.randn(classes, n, 4, generator=generator)
     z[..., 0] += separation * (one_vs_rest(y, classes) > 0)
     return Embedded(z, y)
+
+
+class Recorded(Samples):
+    """Samples that keep the batches drawn from them."""
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        super().__init__(x, labels)
+        self.batches: list[tuple[Tensor, Tensor]] = []
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
+        self.batches.append(super().batch(items, generator))
+        return self.batches[-1]
 
 
 def samples() -> Samples:

@@ -17,10 +17,12 @@ def signs_of(share: float) -> torch.Tensor:
     return one_vs_rest((torch.arange(100) < round(share * 100)).long(), 1).double()
 
 
-def test_the_parzen_rule_and_with_equal_shares_every_rule_is_scikit_learns_kernel_bayes_classifier() -> None:
-    checks = check_all([0]).query("check == 'parzen'")
-    assert len(checks) == len({*RULES, "derivation"}) * len(SHARES) * len(BANDWIDTHS)
-    found = checks.set_index(["rule", "share", "bandwidth"])["value"]
+def test_the_bound_holds_and_the_parzen_rule_is_scikit_learns_kernel_bayes_classifier() -> None:
+    checks = check_all([0])
+    assert checks.query("check == 'bound'")["value"].min() >= 0
+    of_rules = checks.query("check == 'parzen'")
+    assert len(of_rules) == len({*RULES, "derivation"}) * len(SHARES) * len(BANDWIDTHS)
+    found = of_rules.set_index(["rule", "share", "bandwidth"])["value"]
     assert (found["parzen"] == 1).all()
     equal = found.xs(0.5, level="share")
     assert (equal == 1).all()
