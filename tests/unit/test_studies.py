@@ -66,8 +66,6 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     per_item = operations_per_item(run, create(run.model).build(run))
     assert per_item is not None
     assert history["operations"].tolist() == pytest.approx([views * 64 * epoch * per_item for epoch in range(1, 13)])
-    assert len(checkpoint.epoch_seconds) == 12
-    assert all(seconds > 0 for seconds in checkpoint.epoch_seconds)
 
 
 @pytest.mark.parametrize("model", ["clai-m", "parzen-vote"])
