@@ -1,4 +1,4 @@
-"""Accidents that a seed draws: signals to a running workflow or its jobs, a full disk, outputs that are deleted."""
+"""Accidents, some of whose details are drawn: signals to a running workflow or its jobs, a full disk, deleted outputs."""
 
 import os
 import random
@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -48,15 +48,14 @@ def outcome(tree: Tree) -> dict[str, bytes | None]:
 
 @dataclass
 class Chaos:
-    """A copy of the workflow and what a seed does to it: every accident, though not its moment to the millisecond."""
+    """A copy of the workflow, and the draws of what happens to it."""
 
     tree: Tree
-    seed: int
-    notes: list[str] = field(default_factory=list)
+    draw: random.Random
 
-    def __post_init__(self) -> None:
-        self.draw = random.Random(self.seed)
-        self.said = self.tree.path.parent / f"said-{self.seed}"
+    @property
+    def said(self) -> Path:
+        return self.tree.path.parent / "said"
 
     def start(self, *targets: str, room: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
         """Give the command in a process group of its own; what it says goes to a file outside the copy.
@@ -88,29 +87,23 @@ class Chaos:
     def give_command(self, *targets: str) -> None:
         """Give the command, for these targets if there are any; it must succeed."""
         status = self.end(self.start(*targets))
-        assert status == 0, f"{self}\n{self.said.read_text(errors='replace')[-6000:]}"
+        assert status == 0, self.said.read_text(errors="replace")[-6000:]
 
-    def accident(self) -> None:
-        """Let the accident of the seed happen; seeds in sequence take the kinds in turn."""
-        kind = list(KINDS)[self.seed % len(KINDS)]
-        self.notes.append(kind)
+    def accident(self, kind: str) -> None:
+        """Let an accident happen."""
         if self.draw.randrange(2):
             delete_outputs(self)  # so that there is something to be done
         KINDS[kind](self)
         if any((self.tree.path / ".snakemake").glob("locks/*")):  # The next command would refuse and name this remedy.
             unlocked = self.tree.snakemake("--unlock")
-            assert unlocked.returncode == 0, f"{self}\n{unlocked.stdout}"
+            assert unlocked.returncode == 0, unlocked.stdout
 
     def wait_for_moment(self, running: subprocess.Popen[bytes]) -> None:
         """Wait until some jobs are done, and a moment longer."""
         jobs, moment = self.draw.randrange(9), self.draw.uniform(0, 2)
-        self.notes.append(f"after {jobs} jobs and {moment:.2f} s")
         while running.poll() is None and self.said.read_bytes().count(b"Finished jobid") < jobs:
             time.sleep(0.01)
         time.sleep(moment)
-
-    def __str__(self) -> str:
-        return f"seed {self.seed}: {'; '.join(self.notes)}"
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
@@ -130,8 +123,7 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
             elif to == "all":
                 os.killpg(running.pid, number)
             elif jobs := [process for process in processes_in(chaos.tree.path) if process.pid != running.pid]:
-                chaos.notes.append(f"process {(at := chaos.draw.randrange(len(jobs))) + 1} of {len(jobs)}")
-                jobs[at].send_signal(number)
+                chaos.draw.choice(jobs).send_signal(number)
         chaos.end(running, HANGING if number == signal.SIGTERM else PATIENCE)
 
     return happen
@@ -139,9 +131,7 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
 
 def fill_disk(chaos: Chaos) -> None:
     """Let the operating system refuse, during a command, to write beyond a few kilobytes or megabytes."""
-    room = chaos.draw.choice((0, 20_000, 200_000, 2_000_000))
-    chaos.notes.append(f"{room} bytes left")
-    chaos.end(chaos.start(room=room))
+    chaos.end(chaos.start(room=chaos.draw.choice((0, 20_000, 200_000, 2_000_000))))
 
 
 def delete_outputs(chaos: Chaos) -> None:
@@ -150,7 +140,6 @@ def delete_outputs(chaos: Chaos) -> None:
     files = [path for path in files if "raw" not in path.parts and "prepared" not in path.parts]
     for path in chaos.draw.sample(files, min(len(files), chaos.draw.randint(1, 3))):
         path.unlink()
-        chaos.notes.append(f"{path.relative_to(chaos.tree.path)} deleted")
 
 
 KINDS: dict[str, Callable[[Chaos], None]] = {

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clailearn.alignment import one_vs_rest
+from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.kernels import Kernel
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import Samples, TrainingSettings
 from replication.datasets.prepared import Prepared
 from replication.experiments import algorithms_as_printed as printed
 from replication.models.embedding import Embedded
@@ -26,6 +28,31 @@ def clouds(n: int, seed: int, classes: int, separation: float = 1.5) -> Embedded
     z = torch.randn(classes, n, 4, generator=generator)
     z[..., 0] += separation * (one_vs_rest(y, classes) > 0)
     return Embedded(z, y)
+
+
+class Recorded(Samples):
+    """Samples that keep the batches drawn from them."""
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        super().__init__(x, labels)
+        self.batches: list[tuple[Tensor, Tensor]] = []
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
+        self.batches.append(super().batch(items, generator))
+        return self.batches[-1]
+
+
+def samples() -> Samples:
+    """Return 64 samples of three classes, which the signs of two inputs decide."""
+    x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+
+
+def small_encoder(dropout: float = 0.2) -> Encoder:
+    """Return an encoder of them, always with the same weights."""
+    torch.manual_seed(0)
+    trunk = torch.nn.Sequential(torch.nn.Dropout(dropout), MLP(3, 8, 1))
+    return Encoder(trunk, ConditionedHead(8, 3, 4))
 
 
 def printed_similarity(kernel: Kernel) -> printed.Similarity:

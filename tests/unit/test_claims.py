@@ -62,18 +62,6 @@ def with_option(finding: Finding, *options: str) -> pd.DataFrame:
     return finding.numbers[finding.numbers["option"].isin(options)]
 
 
-def test_kernels_of_equal_settings_are_paired_by_seed_with_clai_c_alone(tmp_path: Path) -> None:
-    """The studies of the other target hold runs of CLaI-M under the same name, with other settings."""
-    root = copy_evidence(tmp_path, "same-settings-bands", "sleepedf-bands", "product-bands")
-    equal = with_option(finding_on(root, "1"), "same settings")
-    assert [value.n for value in equal["value"]] == [3, 3]
-    assert [f"{100 * value.mean:.2f}" for value in equal["value"]] == ["0.42", "0.02"]
-    assert list(equal["arms"]) == [
-        ["same-settings-bands/full_zero", "sleepedf-bands/clai-c"],
-        ["same-settings-bands/full_product", "product-bands/cosine_product"],
-    ]
-
-
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
     without_models(root, ["clai-m", "clai-c"])

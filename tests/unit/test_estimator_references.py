@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits, load_wine, make_blobs
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
-from sklearn.preprocessing import StandardScaler
 
 import clailearn
 from clailearn import CLaIClassifier
@@ -212,14 +211,6 @@ def test_how_long_early_stopping_waits_does_not_change_the_weights_that_it_keeps
     first, second = (CLaIClassifier(**settings, n_iter_no_change=epochs).fit(X[TRAIN], Y[TRAIN]) for epochs in (6, 8))
     assert len(second.history_) == len(first.history_) + 2  # the best epoch is the same
     np.testing.assert_array_equal(first.transform(X[TEST]), second.transform(X[TEST]))
-
-
-def test_little_patience_ends_no_training_in_its_warm_up() -> None:
-    x, y = load_wine(return_X_y=True)
-    settings = {"early_stopping": True, "n_iter_no_change": 3, "calibration": None, "random_state": 0}
-    model = CLaIClassifier(**settings).fit(x := StandardScaler().fit_transform(x), y)
-    assert len(model.history_) >= 8 + 3  # a quarter of 30 epochs
-    assert model.score(x, y) > 0.9
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])

@@ -10,30 +10,19 @@ import pytest
 import torch
 
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import MLP, ConditionedHead, ConvNet, Encoder, ResNet2d
+from clailearn.encoders import ConditionedHead, ConvNet, Encoder, ResNet2d
 from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import Samples, TrainingSettings
+from clailearn.trainer import TrainingSettings
 from replication.models.clai import Turns
 from support.interruptible import trained
-from support.training import SETTINGS
-
-
-def data() -> Samples:
-    x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
-
-
-def encoder() -> Encoder:
-    torch.manual_seed(0)
-    trunk = torch.nn.Sequential(torch.nn.Dropout(0.2), MLP(3, 8, 1))
-    return Encoder(trunk, ConditionedHead(8, 3, 4))
+from support.training import SETTINGS, samples, small_encoder
 
 
 def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
-    return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint)
+    return collaborative_learning(model, Cosine(), samples(), 3, settings, dict, checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -58,15 +47,17 @@ def test_an_error_that_is_no_divergence_passes() -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("shapes differ")
 
-    broken = encoder()
+    broken = small_encoder()
     broken.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        collaborative_learning(broken, Cosine(), data(), 3, SETTINGS, dict, None)
+        collaborative_learning(broken, Cosine(), samples(), 3, SETTINGS, dict, None)
 
 
 def test_validation_that_is_not_finite_is_divergence() -> None:
     with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
-        collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None)
+        collaborative_learning(
+            small_encoder(), Cosine(), samples(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None
+        )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +65,7 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
     [("bfloat16", "lower learning_rate, or set precision to float32"), ("float32", "lower learning_rate")],
 )
 def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_against(precision: Any, advice: str) -> None:
-    model = encoder()
+    model = small_encoder()
     name, weights = list(model.named_parameters())[1]
 
     def damage() -> dict[str, float]:
@@ -85,13 +76,13 @@ def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_agains
         DivergenceError, match=rf"the loss is \d\S* and weights are not finite, 0\.{name} first.*; {advice}$"
     ):
         collaborative_learning(
-            model, Cosine(), data(), 3, dataclasses.replace(SETTINGS, precision=precision), damage, None
+            model, Cosine(), samples(), 3, dataclasses.replace(SETTINGS, precision=precision), damage, None
         )
 
 
 def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
     history = run(
-        encoder(),
+        small_encoder(),
         dataclasses.replace(SETTINGS, learning_rate_schedule="triangular", warmup=0.25, epochs=8, learning_rate=0.8),
     )
     rates = [epoch["learning_rate"] for epoch in history]
@@ -102,9 +93,9 @@ def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
 
 
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
-    run(encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a"))
+    run(small_encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a"))
     other = dataclasses.replace(SETTINGS, epochs=2)
-    assert run(encoder(), other, Checkpoint(tmp_path / "c.pt", "b")) == run(encoder(), other)
+    assert run(small_encoder(), other, Checkpoint(tmp_path / "c.pt", "b")) == run(small_encoder(), other)
 
 
 def convnet() -> ConvNet:
@@ -152,11 +143,11 @@ def test_muon_steps_as_torch_does_up_to_rounding(rounded: bool, tolerance: float
 
 def test_muon_is_refused_where_it_has_nothing_to_do() -> None:
     with pytest.raises(InputError, match=r"training\.optimiser: found muon, expected adamw or sgd"):
-        run(encoder(), dataclasses.replace(SETTINGS, optimiser="muon"))
+        run(small_encoder(), dataclasses.replace(SETTINGS, optimiser="muon"))
 
 
 def test_weight_decay_leaves_vectors_and_the_metric_alone() -> None:
-    model = torch.nn.ModuleList([encoder(), MahalanobisGaussian(4, "full")])
+    model = torch.nn.ModuleList([small_encoder(), MahalanobisGaussian(4, "full")])
     (adamw,) = build_optimisers(model, "adamw", learning_rate=0.01, momentum=0.0, weight_decay=0.1, rounded=False)
     decayed, others = adamw.param_groups
     assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
@@ -201,14 +192,14 @@ def test_measuring_after_each_turn_leaves_the_training_as_it_was() -> None:
     seen: list[int | None] = []
 
     def trained(measured: bool) -> dict[str, torch.Tensor]:
-        model = encoder()
+        model = small_encoder()
 
         def look(condition: int | None) -> None:
             seen.append(condition)
             model.eval()
-            model(data().x)
+            model(samples().x)
 
-        collaborative_learning(model, Cosine(), data(), 3, settings, dict, None, look if measured else None)
+        collaborative_learning(model, Cosine(), samples(), 3, settings, dict, None, look if measured else None)
         return model.state_dict()
 
     plain, watched = trained(False), trained(True)

@@ -72,42 +72,37 @@ def assert_same_state(fast: list[nn.Module], slow: list[nn.Module], start: list[
 
 
 Trained = list[nn.Module]
+TARGETS = {"zero": printed.target_zero, "product": printed.target_product}
 
 
-def learn_joint(
-    phi: Callable[[Tensor], Tensor],
-    theta: list[Tensor],
-    similarity: Callable[[], printed.Similarity],
-    target: printed.Similarity,
-    x: Tensor,
-    y: Tensor,
-    classes: int,
-    batch_size: int,
-    epochs: int,
-    eta: float,
-    shuffle: Callable[[int], Tensor],
-) -> None:
+def learn_joint(encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, settings: TrainingSettings) -> None:
     """Run Algorithm 3 without its loop over classes (section VII): a step has the mean loss of all classes.
 
-    phi gives (C, B, L).
+    A step has a group of batches, of which the first is the anchor. Groups of n references, which share no batch, are embedded in
+    one pass, so that BatchNorm treats anchor and references alike.
     """
-    for _ in range(epochs):
+    theta, shuffle, n = [*encoder.parameters(), *kernel.parameters()], shuffler(), settings.references
+    for _ in range(settings.epochs):
         order = shuffle(len(x))
-        batches = printed.partition(x[order], y[order], batch_size)
-        m = len(batches)
-        for t in range(m - 1):
+        batches = printed.partition(x[order], labels[order], BATCH)
+        if n == "all":
+            groups = [batches[first:] for first in range(len(batches) - 1)]
+        else:
+            groups = [batches[first : first + 1 + n] for first in range(0, len(batches) - n, n + 1)]
+        for group in groups:
             printed.zero_grad(theta)
-            x_t, y_t = batches[t]
-            z_t = phi(x_t)
-            for r in range(t + 1, m):
-                x_r, y_r = batches[r]
-                z_r = phi(x_r)
-                for k in range(classes):
-                    s = similarity()(z_t[k], z_r[k])
-                    t_k = target(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
-                    loss = (s - t_k).square().sum() / batch_size**2 / classes
-                    loss.backward(retain_graph=True)
-            printed.descend(theta, eta)
+            inputs = [x_batch for x_batch, _ in group]
+            z_t, *z_later = map(encoder, inputs) if n == "all" else encoder(torch.cat(inputs)).split(BATCH, dim=1)
+            (_, y_t), *later = group
+            for z_r, (_, y_r) in zip(z_later, later, strict=True):
+                for k in range(len(z_t)):
+                    signs = [printed.relabel(y, k, x.dtype) for y in (y_t, y_r)]
+                    loss = (
+                        (printed_similarity(kernel)(z_t[k], z_r[k]) - TARGETS[settings.target](*signs)).square().mean()
+                    )
+                    weight = 1 if settings.reference_reduction == "sum" else 1 / len(later)
+                    (weight * loss / len(z_t)).backward(retain_graph=True)
+            printed.descend(theta, ETA)
 
 
 def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) -> tuple[Trained, Trained, Trained]:
@@ -118,15 +113,14 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
     x, labels = data(classes)
     collaborative_learning(*fast, Samples(x, labels), conditions, settings, dict, None)
     theta, similarity = [*encoder.parameters(), *kernel.parameters()], partial(printed_similarity, kernel)
-    target = printed.target_zero if settings.target == "zero" else printed.target_product
-    given = (BATCH, EPOCHS, ETA, shuffler())
+    target, given = TARGETS[settings.target], (BATCH, EPOCHS, ETA, shuffler())
     if classes == 2:
         y = (2 * labels - 1).double()
         printed.learn_binary(lambda b: encoder(b)[0], theta, similarity, x, y, *given)
     elif settings.schedule == "sequential":
         printed.learn_multiclass(lambda b, k: encoder(b, k)[0], theta, similarity, target, x, labels, classes, *given)
     else:
-        learn_joint(encoder, theta, similarity, target, x, labels, classes, *given)
+        learn_joint(encoder, kernel, x, labels, settings)
     return list(fast), [encoder, kernel], list(start)
 
 
@@ -152,28 +146,8 @@ def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: s
 @pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
 @pytest.mark.parametrize("references", [1, 2])
 def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, trunk: str) -> None:
-    """A group is embedded in one pass, so that BatchNorm treats anchor and references alike; else as Algorithm 3."""
-    fast, start = model(trunk, 3, "gaussian"), model(trunk, 3, "gaussian")
-    encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
-    x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
-    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
-
-    theta = [*encoder.parameters(), *kernel.parameters()]
-    order = shuffler()(len(x))
-    batches = printed.partition(x[order], labels[order], BATCH)
-    for first in range(0, len(batches) - references, references + 1):
-        printed.zero_grad(theta)
-        group = batches[first : first + 1 + references]
-        z_t, *z_later = encoder(torch.cat([x_batch for x_batch, _ in group])).split(BATCH, dim=1)
-        y_t, *y_later = [y_batch for _, y_batch in group]
-        for z_r, y_r in zip(z_later, y_later, strict=True):
-            for k in range(3):
-                s = printed_similarity(kernel)(z_t[k], z_r[k])
-                t = printed.target_product(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
-                ((s - t).square().mean() / (3 * references)).backward(retain_graph=True)
-        printed.descend(theta, ETA)
-    assert_same_state(list(fast), [encoder, kernel], list(start))
+    assert_same_state(*compared(trunk, "gaussian", 3, settings))
 
 
 def test_samples_in_the_loss_are_at_most_so_many_of_each_class() -> None:

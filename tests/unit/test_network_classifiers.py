@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clailearn.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clailearn.trainer import Epoch, Items, Samples
+from clailearn.trainer import Epoch, Items
 from replication.datasets.prepared import Prepared
 from replication.models.base import create, draw_shift
 from replication.models.items import NO_AUGMENTATION, Images, Splits
@@ -20,7 +20,7 @@ from replication.models.run import Run
 from replication.runs.run import RunId
 from replication.runs.settings import merge
 from support.repository import REAL
-from support.training import SETTINGS
+from support.training import SETTINGS, Recorded
 
 COUNTS = (150, 40, 10)
 
@@ -84,18 +84,6 @@ def contrast(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
     model = SupervisedContrastive()
     model.module = model.network = encoder
     return model.learn(run, dict, None)
-
-
-class Recorded(Samples):
-    """Samples that keep the batches drawn from them."""
-
-    def __init__(self, x: Tensor, labels: Tensor) -> None:
-        super().__init__(x, labels)
-        self.batches: list[tuple[Tensor, Tensor]] = []
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
-        self.batches.append(super().batch(items, generator))
-        return self.batches[-1]
 
 
 @pytest.mark.parametrize(("kind", "copies"), [("features", 1), ("images", 2)])

@@ -11,29 +11,18 @@ from torch import Tensor
 
 from clailearn import CLaIClassifier
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.errors import InputError
 from clailearn.kernels import KERNELS, Kernel, MahalanobisGaussian, build
 from clailearn.learning import collaborative_learning, parzen_step
 from clailearn.parzen import Memory, ParzenLoss
-from clailearn.trainer import Epoch, Samples
-from support.training import SETTINGS
+from clailearn.trainer import Epoch
+from support.training import SETTINGS, samples, small_encoder
 
 PARZEN = replace(SETTINGS, loss="parzen", schedule="joint", references=1, memory=20)
 
 
 def draw(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
-
-
-def data() -> Samples:
-    x = torch.randn(48, 3, generator=torch.Generator().manual_seed(0))
-    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
-
-
-def encoder() -> Encoder:
-    torch.manual_seed(0)
-    return Encoder(MLP(3, 8, 1), ConditionedHead(8, 3, 4))
 
 
 def by_definition(kernel: Kernel, z: Tensor, y: Tensor, left_out: Tensor) -> Tensor:
@@ -79,10 +68,10 @@ def test_samples_far_from_all_references_have_a_finite_loss_and_gradient() -> No
 
 def test_a_copy_in_the_memory_does_not_vote_for_its_sample() -> None:
     """A memory of the batch itself doubles both sides of all odds, and changes no loss, if copies of a sample are left out."""
-    model, kernel, items = encoder(), MahalanobisGaussian(4, "full"), torch.arange(16)
+    model, kernel, items = small_encoder(0.0), MahalanobisGaussian(4, "full"), torch.arange(16)
     memory = Memory(16, 8)
     first, second = (
-        parzen_step(model, kernel, memory, data(), PARZEN, items, None, torch.Generator())["loss"] for _ in range(2)
+        parzen_step(model, kernel, memory, samples(), PARZEN, items, None, torch.Generator())["loss"] for _ in range(2)
     )
     torch.testing.assert_close(first, second)
     assert sorted(memory.held()[2].tolist()) == items.tolist()
@@ -99,7 +88,7 @@ def test_a_memory_keeps_the_last_samples() -> None:
 
 def test_a_training_that_was_cut_off_ends_with_the_memory_of_a_whole_one(tmp_path: Path) -> None:
     def learned(stop_after: int | None, checkpoint: Checkpoint | None) -> dict[str, Tensor]:
-        model, epochs = encoder(), iter(range(1, 9))
+        model, epochs = small_encoder(), iter(range(1, 9))
 
         def validate() -> Epoch:
             if next(epochs) == stop_after:
@@ -107,7 +96,7 @@ def test_a_training_that_was_cut_off_ends_with_the_memory_of_a_whole_one(tmp_pat
             return {}
 
         collaborative_learning(
-            model, MahalanobisGaussian(4, "full"), data(), 3, replace(PARZEN, epochs=4), validate, checkpoint
+            model, MahalanobisGaussian(4, "full"), samples(), 3, replace(PARZEN, epochs=4), validate, checkpoint
         )
         return model.state_dict()
 
@@ -122,7 +111,7 @@ def test_a_training_that_was_cut_off_ends_with_the_memory_of_a_whole_one(tmp_pat
 def test_it_needs_all_classes_and_samples_of_a_step_at_once(change: dict[str, str]) -> None:
     with pytest.raises(InputError, match=r"training\.loss parzen: found the schedule .* expected joint"):
         collaborative_learning(
-            encoder(), MahalanobisGaussian(4, "full"), data(), 3, replace(PARZEN, **change), dict, None
+            small_encoder(), MahalanobisGaussian(4, "full"), samples(), 3, replace(PARZEN, **change), dict, None
         )
 
 

@@ -130,10 +130,9 @@ def test_a_model_with_all_references_predicts_as_its_run_and_votes(
     loaded, run, metrics, _ = publish(*case)
     x, y, names = np.asarray(run.data["x_test"]), np.asarray(run.data["y_test"]), np.asarray(loaded.classes)
     main_rule = metrics[metrics["rule"].isin(["printed", ""])]
-    if case[1] > 2:
-        expected = main_rule.loc[main_rule["metric"] == "accuracy", "value"].iloc[0]
-        assert (loaded.predict(x) == names[y]).mean() == expected
-    else:
+    expected = main_rule.loc[main_rule["metric"] == "accuracy", "value"].iloc[0]
+    assert (loaded.predict(x) == names[y]).mean() == expected
+    if case[1] == 2:
         scores = loaded.scores(x)
         np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
         assert ((scores[:, 1] > 0) == (loaded.predict(x) == names[1])).all()

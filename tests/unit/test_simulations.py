@@ -17,10 +17,12 @@ def signs_of(share: float) -> torch.Tensor:
     return one_vs_rest((torch.arange(100) < round(share * 100)).long(), 1).double()
 
 
-def test_the_parzen_rule_and_with_equal_shares_every_rule_is_scikit_learns_kernel_bayes_classifier() -> None:
-    checks = check_all([0]).query("check == 'parzen'")
-    assert len(checks) == len({*RULES, "derivation"}) * len(SHARES) * len(BANDWIDTHS)
-    found = checks.set_index(["rule", "share", "bandwidth"])["value"]
+def test_the_bound_holds_and_the_parzen_rule_is_scikit_learns_kernel_bayes_classifier() -> None:
+    checks = check_all([0])
+    assert checks.query("check == 'bound'")["value"].min() >= 0
+    of_rules = checks.query("check == 'parzen'")
+    assert len(of_rules) == len({*RULES, "derivation"}) * len(SHARES) * len(BANDWIDTHS)
+    found = of_rules.set_index(["rule", "share", "bandwidth"])["value"]
     assert (found["parzen"] == 1).all()
     equal = found.xs(0.5, level="share")
     assert (equal == 1).all()
@@ -28,11 +30,9 @@ def test_the_parzen_rule_and_with_equal_shares_every_rule_is_scikit_learns_kerne
 
 @SHARE
 @BANDWIDTH
-def test_f_is_a_balance_of_means_and_an_offset_that_moves_decisions_in_a_band(share: float, bandwidth: float) -> None:
+def test_the_offset_of_f_moves_decisions_in_a_band(share: float, bandwidth: float) -> None:
     kernel, z, labels, z_test, _ = simulate(share, bandwidth, seed=0)
     means = parzen_means(kernel, z_test, z, labels)
-    direct = (kernel(z_test, z) @ one_vs_rest(labels, 1).double().unsqueeze(-1)).squeeze(-1) / len(labels)
-    torch.testing.assert_close(decide(means, "printed"), direct, atol=1e-7, rtol=0)
     far = decide(parzen_means(kernel, z_test[:, :1] + 2e3, z, labels), "printed")
     assert far.item() == pytest.approx(1 - 2 * share, abs=1e-7)
     margin = share * means.log_positive.exp() - (1 - share) * means.log_negative.exp()

@@ -110,14 +110,6 @@ def test_a_dataset_without_evidence_says_what_it_needs(tmp_path: Path) -> None:
     assert "Not run: CIFAR-10, which needs" in table.caption
 
 
-def test_printed_values_stand_in_the_rows_of_the_papers_own_data_alone() -> None:
-    assert set(rendered("table1").frame.dropna(subset=["printed"])["dataset"]) == {"pathmnist", "cifar10", "sleepedf"}
-    frame = rendered("table3").frame
-    assert set(frame.dropna(subset=["printed"])["dataset"]) == {"mimic-iv"}
-    printed = frame.query("dataset == 'mimic-iv' and model == 'clai-c' and metric == 'auroc'")
-    assert printed[["printed", "printed_sd"]].to_numpy().tolist() == [[0.848, 0.009]]
-
-
 def test_the_spread_is_left_out_for_one_run_and_miniature_data_are_marked(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "real", *ONE_OF_EACH)
     change(root, "pathmnist", "metrics.csv", lambda metrics: metrics[metrics["seed"] == 0])

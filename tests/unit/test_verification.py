@@ -40,17 +40,6 @@ def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) ->
     assert "0 of which differ" in summary(numbers)
 
 
-def test_a_changed_metric_is_named(folder: Path) -> None:
-    metrics = pd.read_csv(folder / "metrics.csv")
-    row = metrics.index[(metrics["metric"] == "accuracy") & (metrics["cell"] == "clai-m")][1]
-    metrics.loc[row, "value"] += 1 / 3000
-    metrics.to_csv(folder / "metrics.csv", index=False)
-    numbers = verified(folder)
-    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
-    assert list(different["name"]) == ["clai-m, 1, printed, population, accuracy"]
-    assert "clai-m, 1, printed, population, accuracy" in summary(numbers)
-
-
 def test_a_changed_score_and_a_model_without_predictions_are_found(folder: Path) -> None:
     path = folder / "predictions_clai-m.parquet"
     frame = duckdb.read_parquet(str(path)).df()
