@@ -59,6 +59,8 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] = readme.replace("\n## ", f"\n{source[0]}\n## ", 1)
     elif page not in pages.values() and page.exists():  # Pages of the gallery are no Markdown.
         source[0] = moved(page, page, pages)
+    if name == "own-data":  # The search puts an entry of the index before words of texts.
+        source[0] = source[0].replace("\n\n", "\n\n```{index} ! own data\n```\n\n", 1)
 
 
 def setup(app: Sphinx) -> None:

@@ -35,8 +35,9 @@ def write_pages(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "options.md").write_text(options(), encoding="utf-8")
-    figures = "\n".join(map(figure, outputs("figure*.csv")))
-    (folder / "figures.md").write_text(f"# Figures\n\n{figures}", encoding="utf-8")
+    for name, heading, own in (("figures", "Figures", True), ("supplement", "Figures of the supplement", False)):
+        sections = "\n".join(figure(path) for path in outputs("figure*.csv") if (path.parent == OUTPUTS) == own)
+        (folder / f"{name}.md").write_text(f"# {heading}\n\n{sections}", encoding="utf-8")
     (folder / "tables").mkdir()
     for path in outputs("table*.md"):
         (folder / "tables" / path.name).write_text(ALONE + table(path), encoding="utf-8")

@@ -1,5 +1,6 @@
-"""Each number of docs/findings.md is the cell that it names, and no number stands without one."""
+"""Each number of a page is the cell that it names, in docs/findings.md all are; and frozen pages keep their bytes."""
 
+import hashlib
 import random
 import re
 
@@ -10,11 +11,23 @@ from replication.report.cells import FILLED, NUMBER, fill, formatted
 from support.repository import REPOSITORY
 
 OUTPUTS = REPOSITORY / "paper_figures"
-PAGE = (REPOSITORY / "docs" / "findings.md").read_text(encoding="utf-8")
+PAGES = {name: (REPOSITORY / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("findings", "choices")}
+PAGE = PAGES["findings"]
+FROZEN = [
+    ("beyond.md", "# Beyond the paper", "1f2ccc66eb966283212cf9d5e125a927f26f579701e10194db7a8dd8708f24b8"),
+    ("verdicts.md", "## All changes of rules", "0d15693511ea2735a190f53f1c55fdd30a419008255479b77fb067347df9041e"),
+]
 
 
-def test_each_number_is_the_cell_that_it_names() -> None:
-    assert fill(PAGE, OUTPUTS) == PAGE, "run workflow/scripts/fill_pages.py"
+@pytest.mark.parametrize("page", PAGES)
+def test_each_number_is_the_cell_that_it_names(page: str) -> None:
+    assert fill(PAGES[page], OUTPUTS) == PAGES[page], "run workflow/scripts/fill_pages.py"
+
+
+@pytest.mark.parametrize(("page", "beginning", "checksum"), FROZEN)
+def test_what_is_frozen_keeps_its_bytes(page: str, beginning: str, checksum: str) -> None:
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    assert hashlib.sha256(text[text.index(beginning) :].encode()).hexdigest() == checksum
 
 
 def test_no_decimal_number_stands_without_a_cell() -> None:

@@ -1,4 +1,4 @@
-"""Fill the generated parts and the cells of README.md and docs/findings.md; run from the repository root."""
+"""Fill the generated parts and the cells of README.md and of pages in docs; run from the repository root."""
 
 from pathlib import Path
 
@@ -21,6 +21,7 @@ numbers = headline(evidence, pd.read_csv("workflow/config/printed_values.csv"))
 blocks = {
     "README.md": {"numbers": f"{numbers}\n\n{in_short(claims)}", "verdicts": lines(claims, "paper_figures/claims")},
     "docs/findings.md": {"short": in_short(claims)},
+    "docs/choices.md": {},
 }
 for name, parts in blocks.items():
     text = Path(name).read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from sklearn.cluster import DBSCAN
 
 from replication.report.claims.computed import CIFAR10_GROUPS
 from replication.report.claims.readings import TARGETS
@@ -36,6 +37,9 @@ LATER = "0.83"
 """The grey of classes that a stage does not know yet, paler than that of any class."""
 TITLE, NAME = 34, 15
 """Letters of a line of a title, and of the name of a class."""
+NEAR, FAR, ISLAND = 0.04, 0.2, 0.25
+"""Distance of neighbours on an island, and least distance of an island with a name of its own from its class's median, as shares
+of a panel's width; and the least share of its class that such an island has."""
 
 
 def stages(evidence: Evidence) -> Drawn:
@@ -98,7 +102,7 @@ def embeddings(evidence: Evidence) -> Drawn:
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
         axes.set_title(
-            f"({letter}) {style.short_title(evidence, dataset, 20)}{_in_place(evidence, dataset)}", fontsize=8
+            f"({letter}) {style.short_title(evidence, dataset, 22)}{_in_place(evidence, dataset)}", fontsize=8
         )
         frame = evidence.frame(dataset, "tsne.csv.gz")
         frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
@@ -110,10 +114,26 @@ def embeddings(evidence: Evidence) -> Drawn:
             _outline_groups(figure, axes, frame)
         names = _short(evidence.description(dataset)["classes"])
         for label, points in frame.groupby("label"):
-            axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
-                      fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
+            for x, y, align in _places(points[["x", "y"]], np.ptp(axes.get_xlim())):
+                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7, fontweight="bold",
+                          path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(name=dataset))
     return figure, parts
+
+
+def _places(points: pd.DataFrame, width: float) -> list[tuple[float, float, str]]:
+    """Return where the name of a class stands: at its median, and below its islands that are far from it.
+
+    `width` is that of the panel. The third of each is the alignment.
+    """
+    x, y = points.median()
+    places = [(x, y, "center")]
+    number = DBSCAN(eps=NEAR * width).fit_predict(points)
+    for island in (points[number == own] for own in range(number.max() + 1)):
+        middle = island.median()
+        if len(island) >= ISLAND * len(points) and np.hypot(*(middle - [x, y])) > FAR * width:
+            places.append((middle["x"], island["y"].min(), "top"))
+    return places
 
 
 def _in_place(evidence: Evidence, dataset: str) -> str:
@@ -168,7 +188,8 @@ def training(evidence: Evidence) -> Drawn:
         top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)
         middle.set_yscale("log")
-        middle.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = middle.get_ylim()
+        middle.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 5, 7)))
         middle.yaxis.set_major_formatter("{x:g}")
         middle.yaxis.set_minor_formatter(NullFormatter())
         bottom.yaxis.set_major_formatter(style.per_cent)
