@@ -132,7 +132,8 @@ class CLaIClassifier(ModelClassifier):
     Notes
     -----
     `fit` takes no `sample_weight`. A weight of two would have to act as two copies of a sample, as scikit-learn asks; but the
-    loss is one of pairs in drawn batches, and two copies would also be a pair.
+    loss is one of pairs in drawn batches, and two copies would also be a pair. In place of `partial_fit` there is
+    `add_references`, which lets further samples vote without training.
 
     Examples
     --------

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from clailearn.checkpoints import seeded_generators
 from clailearn.computation import Computation, Inputs, as_array, fresh_modes
 from clailearn.encoders import Encoder
+from clailearn.errors import DivergenceError
 from clailearn.inference import sample_references
 from clailearn.learning import collaborative_learning
 from clailearn.model import Model, build_network
@@ -34,6 +35,8 @@ _ALONE = threading.Lock()
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Rows to train on and rows to hold out."""
+LOST = 0.01
+"""Rounding of a squared distance in the exponent of the kernel from which votes and scores would be wrong."""
 
 
 class PictureTrunk(nn.Module):
@@ -175,7 +178,9 @@ def learn(
         )
         if stopping is not None:
             stopping.restore()
-        return _with_references(model, X, labels, own["max_references"], seed), history
+        model = _with_references(model, X, labels, own["max_references"], seed)
+        _refuse_lost_distances(model)
+        return model, history
 
 
 def network_settings(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,6 +230,20 @@ def _with_references(model: Model, X: NDArray[Any], labels: NDArray[np.int64], m
         items, population = sample_references(y, most, seed)
     z = model.outputs(X[items.numpy()])[0]
     return replace(model, references=References(z, y[items].to(z.device), items, population.to(z.device)))
+
+
+def _refuse_lost_distances(model: Model) -> None:
+    """Raise DivergenceError where embeddings lie so far apart that roundings decide the distances between near ones."""
+    assert model.kernel is not None
+    assert model.references is not None
+    with torch.no_grad():
+        z = model.kernel.coordinates(model.references.z)
+        rounding = torch.finfo(z.dtype).eps * float((z - z.mean(-2, keepdim=True)).square().sum(-1).max())
+    if rounding > LOST:
+        raise DivergenceError(
+            f"training diverged: squared distances of embeddings are rounded by {rounding:.2g}, expected at most {LOST}; lower "
+            "learning_rate or weight_decay"
+        )
 
 
 def _accuracy(voting: Callable[[], Model], X: NDArray[Any], labels: NDArray[np.int64]) -> Epoch:

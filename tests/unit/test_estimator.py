@@ -267,6 +267,7 @@ NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
     ("settings", "X", "message"),
     [
         ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
+        ({"learning_rate": 1e3}, make_moons(200, random_state=0)[0], r"training diverged: .* rounded by .* lower learning_rate"),
         ({"trunk": Convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
         *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
         *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
