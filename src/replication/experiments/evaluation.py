@@ -169,12 +169,11 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
 
 def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], numbers: Collection[int]) -> pd.DataFrame:
     """Return metrics of votes by so many references of each class: rows of `Evaluation.metrics`, such as `accuracy_of_10`."""
-    inference = run.settings["inference"]
     printed = isinstance(model, CLaI)
     reading = {"rule": "printed", "shares": SHARES[0]} if printed else {}
     rows = []
     for number in numbers:
-        fewer = replace(run, settings={**run.settings, "inference": {**inference, "references": number * run.classes}})
+        fewer = with_references(run, number * run.classes)
         test, val = (
             Scored(model.vote(fewer, embedded[name], embedded["train"]), embedded[name].y.numpy())
             for name in ("test", "val")
@@ -183,6 +182,12 @@ def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], nu
         found = found[found["metric"].isin(BY_NUMBER)]
         rows.append(found.assign(metric=found["metric"] + f"_of_{number}", **reading))
     return pd.concat(rows)
+
+
+def with_references(run: Run, number: int) -> Run:
+    """Return the run with votes by so many references."""
+    inference = {**run.settings["inference"], "references": number}
+    return replace(run, settings={**run.settings, "inference": inference})
 
 
 def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
