@@ -92,7 +92,7 @@ def learn_multiclass(
     for _ in range(epochs):
         for k in range(classes):
             signs = relabel(y, k, x.dtype)
-            learn_binary(lambda b, k=k: phi(b, k), theta, similarity, target, x, signs, batch_size, 1, eta, shuffle)
+            learn_binary(under(phi, k), theta, similarity, target, x, signs, batch_size, 1, eta, shuffle)
 
 
 def infer_binary(
@@ -120,10 +120,14 @@ def infer_multiclass(
 ) -> Tensor:
     """Run Algorithm 4, collaborative inference, multiclass; return f (P, C) before the softmax, largest at the label."""
     columns = [
-        infer_binary(lambda b, k=k: phi(b, k), similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size)
-        for k in range(classes)
+        infer_binary(under(phi, k), similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size) for k in range(classes)
     ]
     return torch.stack(columns, dim=1)
+
+
+def under(phi: Callable[[Tensor, int], Tensor], k: int) -> Callable[[Tensor], Tensor]:
+    """Return phi(., k)."""
+    return lambda batch: phi(batch, k)
 
 
 def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tensor]]:
