@@ -17,7 +17,6 @@ from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,
     expected_calibration_error,
-    multiclass_metrics,
     sample_metrics,
 )
 
@@ -26,8 +25,8 @@ Y = [0, 0, 0, 1, 2]
 P = [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.9, 0.0], [0.1, 0.2, 0.7]]
 
 
-def test_multiclass_metrics_by_hand() -> None:
-    m = multiclass_metrics(Y, P)
+def test_metrics_of_samples_by_hand() -> None:
+    m = sample_metrics(Y, P, P)
     assert m["accuracy"] == pytest.approx(4 / 5)
     assert m["precision"] == pytest.approx((3 * 1 + 1 * 1 / 2 + 1 * 1) / 5)
     assert m["recall"] == pytest.approx((3 * 2 / 3 + 1 + 1) / 5)
@@ -45,7 +44,7 @@ def test_multiclass_metrics_by_hand() -> None:
 
 def test_a_class_missing_from_the_labels_makes_roc_auc_nan_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        m = multiclass_metrics([0, 0, 1], P[:3])
+        m = sample_metrics([0, 0, 1], P[:3], P[:3])
     assert math.isnan(m["roc_auc"])
     assert math.isnan(m["roc_auc_decisions"])
     assert "class 2 is missing" in caplog.text

@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from replication.metrics.bootstrap import SAMPLE_METRICS, Predictions, compare_models
-from replication.metrics.classification import multiclass_metrics
+from replication.metrics.classification import sample_metrics
 from replication.metrics.intervals import paired_difference
 
 
@@ -23,12 +23,15 @@ def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predictions]]
     return y, {"good": good, "bad": bad, "alone": {0: predicted(y, 20, 1.0)}}
 
 
+def measured(y: NDArray[np.int64], probability: NDArray[np.floating], metric: str) -> float:
+    return sample_metrics(y, probability, probability)[metric]
+
+
 def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds() -> None:
     y, runs = three_models()
     table = compare_models(y, np.arange(240), runs, draws=20).set_index(["model", "other", "metric"])
     of_runs = {
-        (model, seed): multiclass_metrics(y, one.probability)
-        | {"ece_scaled": multiclass_metrics(y, one.calibrated)["ece"]}
+        (model, seed): sample_metrics(y, one.probability, one.calibrated)
         for model, of_seeds in runs.items()
         for seed, one in of_seeds.items()
     }
@@ -64,11 +67,10 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]
     for metric in ("accuracy", "macro_f1", "ece", "roc_auc"):
         differences = [
-            multiclass_metrics(y[rows], first.probability[rows])[metric]
-            - multiclass_metrics(y[rows], second.probability[rows])[metric]
+            measured(y[rows], first.probability[rows], metric) - measured(y[rows], second.probability[rows], metric)
             for rows in drawn
         ]
-        own = [multiclass_metrics(y[rows], first.probability[rows])[metric] for rows in drawn]
+        own = [measured(y[rows], first.probability[rows], metric) for rows in drawn]
         for found, values in ((pair, differences), (alone, own)):
             half = stats.t.ppf(0.975, 29) * np.std(values, ddof=1) * np.sqrt(30 / 29)
             assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)

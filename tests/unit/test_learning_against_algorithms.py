@@ -116,7 +116,7 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
     target, given = TARGETS[settings.target], (BATCH, EPOCHS, ETA, shuffler())
     if classes == 2:
         y = (2 * labels - 1).double()
-        printed.learn_binary(lambda b: encoder(b)[0], theta, similarity, x, y, *given)
+        printed.learn_binary(lambda b: encoder(b)[0], theta, similarity, printed.target_product, x, y, *given)
     elif settings.schedule == "sequential":
         printed.learn_multiclass(lambda b, k: encoder(b, k)[0], theta, similarity, target, x, labels, classes, *given)
     else:

@@ -161,8 +161,8 @@ def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
 
 def test_what_a_killed_attempt_left_is_removed(small_tables: Path, tmp_path: Path) -> None:
     """Temporary folders hold rows of patients."""
-    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", "other"):
-        (tmp_path / "out" / name / "spill").mkdir(parents=True)
+    for name in (".prepared-k1ll_d00", "other"):
+        (tmp_path / "out" / name / "scratch" / "spill").mkdir(parents=True)
     rows_of(small_tables, tmp_path / "out" / "prepared")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", "other"}
 

@@ -16,7 +16,7 @@ from replication.experiments.predictions import (
     save_samples,
 )
 from replication.metrics.bootstrap import Predictions
-from replication.metrics.classification import binary_metrics, multiclass_metrics
+from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 
@@ -39,7 +39,7 @@ def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: P
     samples, runs = multiclass()
     for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, 4), strict=True):
         assert np.array_equal(given.score.argmax(1), kept.score.argmax(1))
-        before, after = (multiclass_metrics(samples.y, p) for p in (given.probability, kept.probability))
+        before, after = (sample_metrics(samples.y, p, p) for p in (given.probability, kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
             assert before[metric] == after[metric]
         assert after["roc_auc"] == pytest.approx(before["roc_auc"], abs=5e-5)

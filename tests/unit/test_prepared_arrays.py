@@ -44,12 +44,12 @@ def test_prepared_arrays_of_the_miniature_sources_keep_their_checksum(dataset: s
 
 def write_toy(folder: Path, offset: int = 0, spread: int = 9) -> None:
     rng = np.random.default_rng(0)
-    with writing(folder) as writer:
+    with writing(folder, {"dataset": "toy"}) as writer:
         for split, n in (("train", 6), ("val", 2), ("test", 4)):
             level = {"train": 50, "val": 200, "test": 100}[split] + offset
             writer.array(f"x_{split}", (level + rng.integers(0, spread, (n, 2, 2, 1))).astype(np.uint8))
             writer.array(f"y_{split}", np.arange(n) % 2)
-        writer.describe({"kind": "images", "classes": ["a", "b"], "channels": ["red"], "dataset": "toy"})
+        writer.describe(kind="images", classes=["a", "b"], channels=["red"])
 
 
 def test_what_is_written_is_what_is_loaded_and_each_normalisation_comes_from_its_own_split(tmp_path: Path) -> None:

@@ -10,10 +10,8 @@ its name, address, checksum, class names and counts from the package's catalogue
 import hashlib
 import logging
 import os
-import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -23,8 +21,8 @@ from numpy.typing import NDArray
 from clailearn.errors import InputError
 from clailearn.pictures import SUFFIXES, is_own, read_picture, sizes_of
 from replication.datasets.files import matching, reading, unpack_archive
-from replication.datasets.prepared import SPLITS, Writer, writing
-from replication.datasets.samples import Column, division, held_out, in_order, positive_last, stratified_validation
+from replication.datasets.prepared import SPLITS, Writer
+from replication.datasets.samples import Column, division, in_order, positive_last, rows_by_class, stratified_validation
 from replication.datasets.sources import Raw, Row, Source, verify
 from replication.runs.registry import REPOSITORY_DATASETS
 
@@ -33,10 +31,19 @@ logger = logging.getLogger(__name__)
 CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
 
 
-def _describe(writer: Writer, origin: Mapping[str, Any], channels: int = 3, **entries: Any) -> None:
+def _describe(writer: Writer, channels: int = 3, **entries: Any) -> None:
     """Write `dataset.json` of images with so many channels."""
     units = ["grey level 0-255"] * channels
-    writer.describe(origin, kind="images", channels=CHANNELS[channels], units=units, **entries)
+    writer.describe(kind="images", channels=CHANNELS[channels], units=units, **entries)
+
+
+def _held_out(
+    y: NDArray[np.int64], classes: Sequence[str], settings: Mapping[str, Any], seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
+    """Return the rows of training samples (N,) to train on and those for validation, and in words how they are drawn."""
+    share = settings["validation_share"]
+    words = f"{share:g} of each training class held out for validation (seed {seed})"
+    return *stratified_validation(y, share, seed, classes), words
 
 
 # Pictures
@@ -52,18 +59,6 @@ SIDE, LARGEST_SIDE = 28, 256
 """Pixels a side of pictures that are resized without a stated size; and at most of those that keep the size that all have."""
 WHOLE = "all"
 """In place of a split: the pictures of a folder without splits."""
-
-
-@contextmanager
-def opened(path: Path, out_dir: Path) -> Iterator[Path]:
-    """Give the folder of the pictures; an archive is unpacked beside `out_dir` for the time of the block."""
-    if path.is_dir():
-        yield path
-        return
-    out_dir.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-", dir=out_dir.parent) as folder:
-        unpack_archive(path, Path(folder), str)
-        yield Path(folder)
 
 
 def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
@@ -118,63 +113,61 @@ def _depth_of_split(parts: Sequence[str]) -> int | None:
     return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
 
 
-def prepare_folder(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_folder(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Read the pictures, and divide those of each class as far as no folders do."""
-    with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
-        pictures, others = listed(folder, raw.path)
-        classes = positive_last(in_order(next(iter(pictures.values()))), settings.get("positive"))
-        of_class = list(enumerate(classes))
-        files = {split: [(k, path) for k, name in of_class for path in part[name]] for split, part in pictures.items()}
+    folder = raw.path if raw.path.is_dir() else writer.scratch()
+    if folder != raw.path:
+        unpack_archive(raw.path, folder, str)
+    pictures, others = listed(folder, raw.path)
+    classes = positive_last(in_order(next(iter(pictures.values()))), settings.get("positive"))
+    of_class = list(enumerate(classes))
+    files = {split: [(k, path) for k, name in of_class for path in part[name]] for split, part in pictures.items()}
+    rule = "train, val and test folders as given"
+    if WHOLE in files:
+        if "test_share" not in settings:
+            raise InputError(f"{raw.path}: found no folder test, expected one. Make it, or set `test_share`.")
+        rule, whole = division(settings, "each class", seed), files[WHOLE]
+        parts = rows_by_class(np.array([k for k, _ in whole]), classes, settings, seed)
+        files = {split: [whole[row] for row in rows] for split, rows in zip(SPLITS, parts, strict=True)}
+    elif "val" not in files:
+        whole = files["train"]
+        *halves, words = _held_out(np.array([k for k, _ in whole]), classes, settings, seed)
+        files["train"], files["val"] = ([whole[row] for row in rows] for rows in halves)
+        rule = f"train and test folders as given; {words}"
+    sizes, side = sizes_of(path for part in files.values() for _, path in part), settings["image_size"]
+    first = min(sizes, default=(SIDE, SIDE))
+    agreed = first if len(sizes) == 1 and max(first) <= LARGEST_SIDE else (SIDE, SIDE)
+    size = (side, side) if side else agreed
+    resized = settings.get("resize", False) and sizes != {size}
+    if resized:
+        logger.info("pictures of %d sizes: each is scaled to cover %d x %d, and its middle kept", len(sizes), *size)
+    same: dict[str, dict[tuple[str, int], str]] = {}
 
-        def draw(whole: str, drawn: str, key: str) -> None:
-            part = files.pop(whole)
-            rows = stratified_validation(np.array([k for k, _ in part]), settings[key], seed, classes, key)
-            files["train"], files[drawn] = ([part[row] for row in half] for half in rows)
+    def pixels_of(split: str) -> Iterator[NDArray[np.uint8]]:
+        for k, path in files[split]:
+            name = str(path.relative_to(folder))
+            pixels = read_picture(path, size, 3, f"{raw.path}: {name}", ADVICE, resize=resized)
+            same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
+            yield pixels[None]
 
-        rule = "train, val and test folders as given"
-        if WHOLE in files:
-            if "test_share" not in settings:
-                raise InputError(f"{raw.path}: found no folder test, expected one. Make it, or set `test_share`.")
-            rule = division(settings, "each class", seed)
-            draw(WHOLE, "test", "test_share")
-        elif "val" not in files:
-            rule = f"train and test folders as given; {held_out(settings, seed)}"
-        if "val" not in files:
-            draw("train", "val", "validation_share")
-        sizes, side = sizes_of(path for part in files.values() for _, path in part), settings["image_size"]
-        first = min(sizes, default=(SIDE, SIDE))
-        agreed = first if len(sizes) == 1 and max(first) <= LARGEST_SIDE else (SIDE, SIDE)
-        size = (side, side) if side else agreed
-        resized = settings.get("resize", False) and sizes != {size}
-        if resized:
-            logger.info("pictures of %d sizes: each is scaled to cover %d x %d, and its middle kept", len(sizes), *size)
-        same: dict[str, dict[tuple[str, int], str]] = {}
-
-        def pixels_of(split: str) -> Iterator[NDArray[np.uint8]]:
-            for k, path in files[split]:
-                name = str(path.relative_to(folder))
-                pixels = read_picture(path, size, 3, f"{raw.path}: {name}", ADVICE, resize=resized)
-                same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
-                yield pixels[None]
-
-        for split in SPLITS:
-            writer.stream(f"x_{split}", (len(files[split]), *size, 3), np.uint8, pixels_of(split))
-            writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
-        trained = [path.relative_to(folder).parts for _, path in files["train"]]
-        # From the split on, as in an archive of the folder.
-        writer.array("files_train", np.array(["/".join(part[_depth_of_split(part) or 0 :]) for part in trained]))
-        formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
-        left = [str(path.relative_to(folder)) for path in others]
-        repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]
-        if repeated:
-            logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
-        exclusion = {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
-        copy = f" ({'/'.join(formats)} copy)" if raw.dataset in REPOSITORY_DATASETS else ""
-        _describe(
-            writer, raw.description(f"{settings['title']}{copy}"), classes=classes, split_rule=rule, resized=resized,
-            exclusions=[exclusion] if left else [],
-            repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] if repeated else [],
-        )  # fmt: skip
+    for split in SPLITS:
+        writer.stream(f"x_{split}", (len(files[split]), *size, 3), np.uint8, pixels_of(split))
+        writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
+    trained = [path.relative_to(folder).parts for _, path in files["train"]]
+    # From the split on, as in an archive of the folder.
+    writer.array("files_train", np.array(["/".join(part[_depth_of_split(part) or 0 :]) for part in trained]))
+    formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
+    left = [str(path.relative_to(folder)) for path in others]
+    repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]
+    if repeated:
+        logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
+    exclusion = {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
+    copy = f" ({'/'.join(formats)} copy)" if raw.dataset in REPOSITORY_DATASETS else ""
+    _describe(
+        writer, title=f"{writer.origin['title']}{copy}", classes=classes, split_rule=rule, resized=resized,
+        exclusions=[exclusion] if left else [],
+        repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] if repeated else [],
+    )  # fmt: skip
 
 
 FOLDER = Source(
@@ -208,7 +201,7 @@ def unpack_cifar10(paths: Sequence[Path], folder: Path) -> list[Path]:
     return batches
 
 
-def prepare_cifar10(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_cifar10(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Read the batches, and draw `validation_share` of each training class for validation."""
     from torchvision.datasets import CIFAR10 as Official
 
@@ -225,15 +218,13 @@ def prepare_cifar10(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: 
     with reading(raw.path, CIFAR10.expects):
         train, test = (Batches(raw.path.parent, train=part) for part in (True, False))
     y = np.array(train.targets, dtype=np.int64)
-    training, validation = stratified_validation(y, settings["validation_share"], seed, train.classes)
-    with writing(out_dir) as writer:
-        for split, rows in (("train", training), ("val", validation)):
-            writer.array(f"x_{split}", train.data[rows])
-            writer.array(f"y_{split}", y[rows])
-        writer.array("x_test", test.data)
-        writer.array("y_test", np.array(test.targets, dtype=np.int64))
-        rule = f"official train and test batches; {held_out(settings, seed)}"
-        _describe(writer, raw.description(settings["title"]), classes=train.classes, split_rule=rule)
+    training, validation, words = _held_out(y, train.classes, settings, seed)
+    for split, rows in (("train", training), ("val", validation)):
+        writer.array(f"x_{split}", train.data[rows])
+        writer.array(f"y_{split}", y[rows])
+    writer.array("x_test", test.data)
+    writer.array("y_test", np.array(test.targets, dtype=np.int64))
+    _describe(writer, classes=train.classes, split_rule=f"official train and test batches; {words}")
 
 
 CIFAR10 = Source(
@@ -279,7 +270,7 @@ def catalogued(settings: Mapping[str, Any]) -> Row:
     )
 
 
-def prepare_medmnist(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_medmnist(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Copy the official splits; raise InputError for an array that is missing, pickled or not of images or labels."""
     from medmnist import INFO
 
@@ -290,22 +281,20 @@ def prepare_medmnist(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed:
     if path is None or path.stem.partition("_")[0].lower() in INFO.keys() - {settings["medmnist_flag"]}:
         there = ", ".join(p.name for p in paths)
         raise InputError(f"{raw.path}: found no {name} among {there}. Correct `path` or `medmnist_flag`.")
-    with writing(out_dir) as writer:
-        for split in SPLITS:
-            expected = "MedMNIST's own arrays train_images, train_labels, ..."
-            with reading(path, expected), np.load(path, allow_pickle=False) as archive:
-                x, y = archive[f"{split}_images"], archive[f"{split}_labels"]
-            shape = (size, size, 3)[: 2 if channels == 1 else 3]
-            if x.dtype != np.uint8 or x.shape[1:] != shape:
-                expected = f"uint8 (N, {', '.join(map(str, shape))}) as in {name}"
-                remedy = "Replace the file or correct `medmnist_size`."
-                raise InputError(f"{path}: {split}_images is {x.dtype} {x.shape}, expected {expected}. {remedy}")
-            column = Column(path, f"{split}_labels")
-            labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
-            writer.array(f"x_{split}", x.reshape(-1, size, size, channels))
-            writer.array(f"y_{split}", column.class_indices(labels, names, positive)[1])
-        entries = {"classes": positive_last(names, positive), "split_rule": OFFICIAL}
-        _describe(writer, raw.description(settings["title"]), channels, **entries)
+    for split in SPLITS:
+        expected = "MedMNIST's own arrays train_images, train_labels, ..."
+        with reading(path, expected), np.load(path, allow_pickle=False) as archive:
+            x, y = archive[f"{split}_images"], archive[f"{split}_labels"]
+        shape = (size, size, 3)[: 2 if channels == 1 else 3]
+        if x.dtype != np.uint8 or x.shape[1:] != shape:
+            expected = f"uint8 (N, {', '.join(map(str, shape))}) as in {name}"
+            remedy = "Replace the file or correct `medmnist_size`."
+            raise InputError(f"{path}: {split}_images is {x.dtype} {x.shape}, expected {expected}. {remedy}")
+        column = Column(path, f"{split}_labels")
+        labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
+        writer.array(f"x_{split}", x.reshape(-1, size, size, channels))
+        writer.array(f"y_{split}", column.class_indices(labels, names, positive)[1])
+    _describe(writer, channels, classes=positive_last(names, positive), split_rule=OFFICIAL)
 
 
 MEDMNIST = Source(

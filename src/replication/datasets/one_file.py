@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from clailearn.errors import InputError
 from clailearn.limits import lines_of
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.prepared import narrowed, writing
-from replication.datasets.samples import Column, division, rows_of_groups, stratified_validation
+from replication.datasets.prepared import Writer, narrowed
+from replication.datasets.samples import Column, division, rows_by_class, rows_by_group
 from replication.datasets.sources import Raw, Source
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def channels_of(path: Path, x: Array, settings: Mapping[str, Any]) -> list[str]:
     return channels
 
 
-def prepare_arrays(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_arrays(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Read the arrays, divide the samples and write each split."""
     path = raw.find_one()
     x, y, groups = read_arrays(path, settings["classes"])
@@ -98,24 +98,20 @@ def prepare_arrays(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: i
     if again:
         logger.warning("%s: %d samples of x are there before, and may be in two splits; give groups", path, again)
     if groups is None:
-        rest, tested = stratified_validation(y, settings["test_share"], seed, classes, "test_share")
-        trained, validated = stratified_validation(y[rest], settings["validation_share"], seed, classes)
-        parts, unit = [rest[trained], rest[validated], tested], "each class"
+        parts, unit = rows_by_class(y, classes, settings, seed), "each class"
     else:
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-        parts, unit = rows_of_groups(groups, y, classes, settings, seed, "groups"), "the groups"
-    with writing(out_dir) as writer:
-        writer.splits(parts, x=x, y=y, **({} if groups is None else {"groups": groups}))
-        writer.describe(
-            raw.description(settings["title"]),
-            kind=kind,
-            classes=classes,
-            **{"variables" if kind == "features" else "channels": channels},
-            units=[settings["units"]] * len(channels),
-            **({"repeated": [{"count": again}]} if again else {}),
-            sampling_rate=settings["sampling_rate"],
-            split_rule=division(settings, unit, seed),
-        )
+        parts, unit = rows_by_group(groups, y, classes, settings, seed, "groups"), "the groups"
+    writer.splits(parts, x=x, y=y, **({} if groups is None else {"groups": groups}))
+    writer.describe(
+        kind=kind,
+        classes=classes,
+        **{"variables" if kind == "features" else "channels": channels},
+        units=[settings["units"]] * len(channels),
+        **({"repeated": [{"count": again}]} if again else {}),
+        sampling_rate=settings["sampling_rate"],
+        split_rule=division(settings, unit, seed),
+    )
 
 
 ARRAYS = Source(("*.npz",), ARRAYS_EXPECTED, prepare_arrays)
@@ -237,7 +233,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_table(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Read the table, divide its groups and write the features of each split, in the order of the table."""
     path = raw.find_one()
     features = choose_columns(path, columns_of(path), settings)
@@ -250,17 +246,15 @@ def prepare_table(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: in
         _refuse_index(path, [str(name) for name in whole if set(whole[name]) in ({0}, {1})])
     classes, y = _column(path, label).class_indices(labels, settings["classes"], settings.get("positive"))
     groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    parts = rows_of_groups(groups, y, classes, settings, seed, f"'{group}' groups")
-    with writing(out_dir) as writer:
-        writer.splits(parts, x=narrowed(x.to_numpy(np.float64)), y=y, groups=groups)
-        writer.describe(
-            raw.description(settings["title"]),
-            kind="features",
-            classes=classes,
-            variables=features,
-            units=["as in the table"] * len(features),
-            split_rule=f"by {group}: {division(settings, 'the groups', seed)}",
-        )
+    parts = rows_by_group(groups, y, classes, settings, seed, f"'{group}' groups")
+    writer.splits(parts, x=narrowed(x.to_numpy(np.float64)), y=y, groups=groups)
+    writer.describe(
+        kind="features",
+        classes=classes,
+        variables=features,
+        units=["as in the table"] * len(features),
+        split_rule=f"by {group}: {division(settings, 'the groups', seed)}",
+    )
 
 
 FEATURE_TABLE = Source(("*.csv", "*.csv.gz", "*.parquet"), f"{TABLE}, of the columns in the entry", prepare_table)

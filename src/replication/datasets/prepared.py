@@ -112,10 +112,20 @@ def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], 
 
 @dataclass
 class Writer:
-    """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`."""
+    """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`.
+
+    origin: where the data come from, for `dataset.json`.
+    """
 
     folder: Path
+    origin: Mapping[str, Any]
     written: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def scratch(self) -> Path:
+        """Make a folder for other files, which goes at the end."""
+        folder = self.folder.with_name("scratch")
+        folder.mkdir()
+        return folder
 
     def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike, parts: Iterable[Array]) -> None:
         """Write array `name` part by part, so that few of its rows are in memory at a time."""
@@ -144,13 +154,13 @@ class Writer:
         array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return array
 
-    def describe(self, origin: Mapping[str, Any], **entries: Any) -> None:
+    def describe(self, **entries: Any) -> None:
         """Write `dataset.json`: these entries, counts of each split, normalisation statistics and the list of arrays.
 
-        origin: where the data come from. Raises InputError for a split without samples, a class that a split lacks, a single
-        class, and a channel that is never measured, or never varies, in the rows that normalise it.
+        Raises InputError for a split without samples, a class that a split lacks, a single class, and a channel that is never
+        measured, or never varies, in the rows that normalise it.
         """
-        description = {"sampling_rate": None, "exclusions": [], **origin, **entries}
+        description = {"sampling_rate": None, "exclusions": [], **self.origin, **entries}
         kind, classes = description["kind"], description["classes"]
         for left_out in description["exclusions"]:
             files = ", ".join(left_out.get("files", []))
@@ -196,17 +206,17 @@ def _counts(y: Array, classes: Sequence[str], **groups: Array) -> dict[str, Any]
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[Writer]:
+def writing(folder: Path, origin: Mapping[str, Any]) -> Iterator[Writer]:
     """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
 
-    The block calls `Writer.describe` last. Raises InputError when the disk is full.
+    origin: where the data come from. The block calls `Writer.describe` last. Raises InputError when the disk is full.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
-        building = Path(temporary) / folder.name
+        building = Path(temporary) / "prepared"
         building.mkdir()
         try:
-            yield Writer(building)
+            yield Writer(building, origin)
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise

@@ -18,7 +18,7 @@ from clailearn.errors import InputError
 from clailearn.limits import LARGEST_TEXT, check_file
 from clailearn.pictures import is_own
 from replication.datasets.files import reading
-from replication.datasets.prepared import DEVELOPMENT, require_classes, writing
+from replication.datasets.prepared import DEVELOPMENT, Writer, require_classes
 from replication.datasets.sources import Raw, Source
 from replication.metrics.hourly import segments
 
@@ -108,7 +108,7 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     return folds, rule
 
 
-def write(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int, rows: Rows, **entries: Any) -> None:
+def write(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int, rows: Rows, **entries: Any) -> None:
     """Write the prepared form, with these entries of `dataset.json`, `label_rule` and `flow` among them.
 
     Raises InputError, with the flow and the settings behind it, when a part has no hour of a class.
@@ -118,25 +118,23 @@ def write(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int, rows:
         folds, split_rule = draw_folds(rows, settings, seed)
     except InputError as error:
         raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(entries['flow'], settings)}") from None
-    with writing(out_dir) as writer:
-        writer.array("x_all", rows.x)
-        writer.array("observed_all", ~np.isnan(rows.x))
-        writer.array("y_all", rows.y)
-        writer.array("groups_all", rows.recordings)
-        writer.array("patients_all", rows.patients)
-        writer.array("hours_all", rows.hours)
-        writer.array("folds_all", folds)
-        writer.describe(
-            raw.description(settings["title"]),
-            kind="recordings",
-            classes=CLASSES,
-            variables=variables,
-            units=[UNITS.get(name, "as in the records") for name in variables],
-            sampling_rate=1 / 3600,
-            cohort=settings["cohort"],
-            split_rule=split_rule,
-            **entries,
-        )
+    writer.array("x_all", rows.x)
+    writer.array("observed_all", ~np.isnan(rows.x))
+    writer.array("y_all", rows.y)
+    writer.array("groups_all", rows.recordings)
+    writer.array("patients_all", rows.patients)
+    writer.array("hours_all", rows.hours)
+    writer.array("folds_all", folds)
+    writer.describe(
+        kind="recordings",
+        classes=CLASSES,
+        variables=variables,
+        units=[UNITS.get(name, "as in the records") for name in variables],
+        sampling_rate=1 / 3600,
+        cohort=settings["cohort"],
+        split_rule=split_rule,
+        **entries,
+    )
 
 
 def draw_patients(patients: Indices, y: Indices, candidates: Mask, share: float, seed: int) -> Mask:
@@ -290,7 +288,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     return rows
 
 
-def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare_challenge2019(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Read both sets, select the cohort, drop impossible values and write the folds."""
     rows = read(raw.find(), list(settings["variables"]))
     exclusions: list[dict[str, Any]] = []
@@ -304,7 +302,7 @@ def prepare_challenge2019(raw: Raw, out_dir: Path, settings: Mapping[str, Any], 
     exclusions += outside_to_missing(rows.x, settings["variables"])
     rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record"
     extra = {"label_rule": f"{rule}, as the source gives it", "label_hours_before": LABEL_HOURS_BEFORE}
-    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow)
+    write(raw, writer, settings, seed, rows, **extra, exclusions=exclusions, flow=flow)
 
 
 CHALLENGE2019 = Source(

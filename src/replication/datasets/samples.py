@@ -157,6 +157,13 @@ def stratified_validation(
     return np.sort(parts[0]), np.sort(parts[1])
 
 
+def rows_by_class(y: Indices, classes: Sequence[str], settings: Mapping[str, Any], seed: int) -> list[Indices]:
+    """Return the ascending rows for each of SPLITS, the same shares of each class of y (N,); raise as `stratified_validation`."""
+    rest, test = stratified_validation(y, settings["test_share"], seed, classes, "test_share")
+    train, val = stratified_validation(y[rest], settings["validation_share"], seed, classes)
+    return [rest[train], rest[val], test]
+
+
 def group_split(groups: npt.NDArray[Any], settings: Mapping[str, Any], seed: int, unit: str) -> dict[str, Any]:
     """Divide groups (N,), such as subjects, into SPLITS, arrays in ascending order, with at least one group in each.
 
@@ -173,7 +180,7 @@ def group_split(groups: npt.NDArray[Any], settings: Mapping[str, Any], seed: int
     return {"train": np.sort(train), "val": np.sort(val), "test": np.sort(test)}
 
 
-def rows_of_groups(
+def rows_by_group(
     groups: Indices, y: Indices, classes: Sequence[str], settings: Mapping[str, Any], seed: int, unit: str
 ) -> list[Indices]:
     """Return the ascending rows of `group_split` for each of SPLITS; raise InputError where one lacks a class."""
@@ -189,8 +196,3 @@ def division(settings: Mapping[str, Any], unit: str, seed: int) -> str:
     """Return in words how samples are divided. unit: what the shares are of."""
     test, validation = settings["test_share"], settings["validation_share"]
     return f"{test:g} of {unit} for test, {validation:g} of the others for validation (seed {seed})"
-
-
-def held_out(settings: Mapping[str, Any], seed: int) -> str:
-    """Return in words what `stratified_validation` takes from the official training samples."""
-    return f"{settings['validation_share']:g} of each training class held out for validation (seed {seed})"

@@ -23,7 +23,7 @@ import pandas as pd
 
 from clailearn.errors import InputError, kind_of
 from replication.datasets.files import reading as reading_text
-from replication.datasets.prepared import SPLITS, writing
+from replication.datasets.prepared import SPLITS, Writer
 from replication.datasets.samples import division, group_split, in_order
 from replication.datasets.sources import Raw, Row, Source
 
@@ -328,32 +328,30 @@ def usable_nights(
     return nights, {"recordings found": len(recordings)} | asked | {"usable": len(nights)}
 
 
-def prepare(raw: Raw, out_dir: Path, settings: Settings, seed: int) -> None:
+def prepare(raw: Raw, writer: Writer, settings: Settings, seed: int) -> None:
     """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays."""
     samples, channels = samples_kept(settings), list(settings["channels"])
     dropped: Counter[str] = Counter()
     nights, flow = usable_nights(raw.find(), settings, dropped)
     parts = group_split(np.array([night.subject for night in nights]), settings, seed, "subjects")
-    with writing(out_dir) as writer:
-        for split in SPLITS:
-            members = [night for night in nights if night.subject in parts[split]]
-            lengths = [len(night.starts) for night in members]
-            signals = (epochs_of(night, open_edf(night.psg, channels), channels, samples) for night in members)
-            writer.stream(f"x_{split}", (sum(lengths), len(channels), samples), np.float32, signals)
-            writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
-            writer.array(f"groups_{split}", np.repeat([night.subject for night in members], lengths))
-            flow[f"of them for {split}"] = len(members)
-        writer.describe(
-            raw.description(settings["title"]),
-            kind="signals",
-            classes=CLASSES,
-            channels=channels,
-            units=["microvolt"] * len(channels),
-            sampling_rate=float(settings["sampling_rate"]),
-            split_rule=f"by subject: {division(settings, 'the subjects', seed)}",
-            flow=[{"step": step, "n": n, "unit": "recordings"} for step, n in flow.items()],
-            exclusions=[{"reason": reason, "count": count} for reason, count in dropped.items()],
-        )
+    for split in SPLITS:
+        members = [night for night in nights if night.subject in parts[split]]
+        lengths = [len(night.starts) for night in members]
+        signals = (epochs_of(night, open_edf(night.psg, channels), channels, samples) for night in members)
+        writer.stream(f"x_{split}", (sum(lengths), len(channels), samples), np.float32, signals)
+        writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
+        writer.array(f"groups_{split}", np.repeat([night.subject for night in members], lengths))
+        flow[f"of them for {split}"] = len(members)
+    writer.describe(
+        kind="signals",
+        classes=CLASSES,
+        channels=channels,
+        units=["microvolt"] * len(channels),
+        sampling_rate=float(settings["sampling_rate"]),
+        split_rule=f"by subject: {division(settings, 'the subjects', seed)}",
+        flow=[{"step": step, "n": n, "unit": "recordings"} for step, n in flow.items()],
+        exclusions=[{"reason": reason, "count": count} for reason, count in dropped.items()],
+    )
 
 
 def _is_table(path: Path) -> bool:

@@ -16,12 +16,15 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clailearn.errors import InputError
 from replication.datasets.files import TREE, checksum_of, describe_files, matching
 from replication.runs.config_check import SOURCES
 from replication.runs.registry import read_json
+
+if TYPE_CHECKING:
+    from replication.datasets.prepared import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +111,7 @@ class Source:
 
     files: glob patterns of the files that it reads in a folder.
     expects: what `path` should point to, in words.
-    prepare: writes the prepared form of raw files into a folder, by the settings of the entry and a seed.
+    prepare: writes the prepared form of raw files, by the settings of the entry and a seed.
     named: returns the files that it reads by those found: also the ones that a table among them names.
     choose: returns the rows of the table of sources that the settings need.
     catalogued: returns rows that the source itself knows, beside those of the table.
@@ -118,7 +121,7 @@ class Source:
 
     files: Sequence[str]
     expects: str
-    prepare: Callable[[Raw, Path, Mapping[str, Any], int], None]
+    prepare: "Callable[[Raw, Writer, Mapping[str, Any], int], None]"
     named: Callable[[list[Path]], list[Path]] = lambda paths: paths
     choose: Callable[[Sequence[Row], Mapping[str, Any]], Sequence[Row]] = lambda rows, settings: rows
     catalogued: Callable[[Mapping[str, Any]], Sequence[Row]] = lambda settings: ()
@@ -245,11 +248,14 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Turn the verified files of a dataset into its prepared form, `out_dir`; raise InputError, with the dataset's key."""
+    from replication.datasets.prepared import writing  # imports numpy, which the Snakefile needs not
+
     # Killed attempts leave their temporary folders.
     for left in out_dir.parent.glob(f".{out_dir.name}-*"):
         shutil.rmtree(left)
     try:
-        source_of(raw.source).prepare(raw, out_dir, settings, seed)
+        with writing(out_dir, raw.description(settings["title"])) as writer:
+            source_of(raw.source).prepare(raw, writer, settings, seed)
     except InputError as error:
         if (key := f"datasets.{raw.dataset}") in str(error):
             raise

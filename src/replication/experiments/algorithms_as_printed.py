@@ -46,6 +46,7 @@ def learn_binary(
     phi: Callable[[Tensor], Tensor],
     theta: list[Tensor],
     similarity: Callable[[], Similarity],
+    target: Similarity,
     x: Tensor,
     y: Tensor,
     batch_size: int,
@@ -53,7 +54,10 @@ def learn_binary(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Run Algorithm 1, collaborative learning, binary. `similarity()` returns K with its present parameters."""
+    """Run Algorithm 1, collaborative learning, binary; as printed, `target` is `target_product`.
+
+    `similarity()` returns K with its present parameters.
+    """
     for _ in range(epochs):
         order = shuffle(len(x))
         batches = partition(x[order], y[order], batch_size)
@@ -66,7 +70,7 @@ def learn_binary(
                 x_r, y_r = batches[r]
                 z_r = phi(x_r)
                 s = similarity()(z_t, z_r)
-                loss = (s - target_product(y_t, y_r)).square().sum() / batch_size**2
+                loss = (s - target(y_t, y_r)).square().sum() / batch_size**2
                 loss.backward(retain_graph=True)
             descend(theta, eta)
 
@@ -84,23 +88,11 @@ def learn_multiclass(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Run Algorithm 3, collaborative learning, multiclass."""
+    """Run Algorithm 3, collaborative learning, multiclass: an epoch of Algorithm 1 for one class after another."""
     for _ in range(epochs):
         for k in range(classes):
-            order = shuffle(len(x))
-            batches = partition(x[order], relabel(y[order], k, x.dtype), batch_size)
-            m = len(batches)
-            for t in range(m - 1):
-                zero_grad(theta)
-                x_t, y_t = batches[t]
-                z_t = phi(x_t, k)
-                for r in range(t + 1, m):
-                    x_r, y_r = batches[r]
-                    z_r = phi(x_r, k)
-                    s = similarity()(z_t, z_r)
-                    loss = (s - target(y_t, y_r)).square().sum() / batch_size**2
-                    loss.backward(retain_graph=True)
-                descend(theta, eta)
+            signs = relabel(y, k, x.dtype)
+            learn_binary(under(phi, k), theta, similarity, target, x, signs, batch_size, 1, eta, shuffle)
 
 
 def infer_binary(
@@ -127,14 +119,15 @@ def infer_multiclass(
     batch_size: int,
 ) -> Tensor:
     """Run Algorithm 4, collaborative inference, multiclass; return f (P, C) before the softmax, largest at the label."""
-    columns = []
-    for k in range(classes):
-
-        def phi_k(batch: Tensor, k: int = k) -> Tensor:
-            return phi(batch, k)
-
-        columns.append(infer_binary(phi_k, similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size))
+    columns = [
+        infer_binary(under(phi, k), similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size) for k in range(classes)
+    ]
     return torch.stack(columns, dim=1)
+
+
+def under(phi: Callable[[Tensor, int], Tensor], k: int) -> Callable[[Tensor], Tensor]:
+    """Return phi(., k)."""
+    return lambda batch: phi(batch, k)
 
 
 def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tensor]]:

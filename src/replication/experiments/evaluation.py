@@ -7,7 +7,7 @@ import copy
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,7 @@ from replication.runs.registry import MODELS
 from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
-Shares = Literal["population", "equal"]
-SHARES: tuple[Shares, ...] = ("population", "equal")
+SHARES = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
@@ -89,16 +88,14 @@ def measure(
         "areas": pd.DataFrame(columns=["since_onset", "area"]),
     }
     evaluation, embedded = evaluate(run, model)
-    if isinstance(model, CLaI):
-        controls["similarity"] = class_similarity(run, model.kernel, embedded["test"])
-        if "rules" in parts:
-            controls["agreement"] = measure_agreement(run, model.kernel, embedded)
-    if "classes" in parts or "signals" in parts:
+    if embedded or "classes" in parts or "signals" in parts:
         space = model.spaces()[0]
         move(space.module, run.device)
-        test, kernel = embed(run, space.module, run.splits.test), space.kernel.cpu()
-        if "classes" in parts:
+        test, kernel = embedded.get("test") or embed(run, space.module, run.splits.test), space.kernel.cpu()
+        if embedded or "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
+        if "rules" in parts:
+            controls["agreement"] = measure_agreement(run, kernel, embedded)
         if "signals" in parts:
             controls["latent"], controls["areas"] = signals_as_seen(run, kernel, test)
     return evaluation, embedded, process, controls
@@ -172,12 +169,11 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
 
 def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], numbers: Collection[int]) -> pd.DataFrame:
     """Return metrics of votes by so many references of each class: rows of `Evaluation.metrics`, such as `accuracy_of_10`."""
-    inference = run.settings["inference"]
     printed = isinstance(model, CLaI)
     reading = {"rule": "printed", "shares": SHARES[0]} if printed else {}
     rows = []
     for number in numbers:
-        fewer = replace(run, settings={**run.settings, "inference": {**inference, "references": number * run.classes}})
+        fewer = with_references(run, number * run.classes)
         test, val = (
             Scored(model.vote(fewer, embedded[name], embedded["train"]), embedded[name].y.numpy())
             for name in ("test", "val")
@@ -186,6 +182,12 @@ def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], nu
         found = found[found["metric"].isin(BY_NUMBER)]
         rows.append(found.assign(metric=found["metric"] + f"_of_{number}", **reading))
     return pd.concat(rows)
+
+
+def with_references(run: Run, number: int) -> Run:
+    """Return the run with votes by so many references."""
+    inference = {**run.settings["inference"], "references": number}
+    return replace(run, settings={**run.settings, "inference": inference})
 
 
 def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:

@@ -21,10 +21,10 @@ from clailearn.votes import References
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
-from replication.experiments.evaluation import Scored, evaluate_scores
+from replication.experiments.evaluation import Scored, evaluate_scores, with_references
 from replication.models.base import Network
-from replication.models.clai import CLaI, voted
-from replication.models.embedding import Embedded, means_of_views
+from replication.models.clai import CLaI
+from replication.models.embedding import Embedded
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
@@ -62,11 +62,11 @@ def pack(
         assert embedded is not None
         train = embedded["train"]
         items, population = sample_references(train.y, references, run.id.seed)
-        kept = References(train.z[:, items].half().float(), train.y[items], items, population)
-        samples = (embedded["test"], embedded["val"])
-        means = [means_of_views(model.kernel, part, kept.z, kept.y, kept.population) for part in samples]
+        rounded = train._replace(z=train.z.half().float())
+        kept = References(rounded.z[:, items], train.y[items], items, population)
+        fewer = with_references(run, references)
         test, val = (
-            Scored(voted(found, "printed"), part.y.numpy()) for found, part in zip(means, samples, strict=True)
+            Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
         )
         kept = _named_by_rows(run, kept)
     else:

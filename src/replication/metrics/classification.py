@@ -63,18 +63,19 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
     return float(roc_auc_score(positive, score))
 
 
-def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
-    """Return the metrics of table 1, of class indices y (N,) and probabilities (N, C)."""
+def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) -> dict[str, float]:
+    """Return the metrics of table 1, log_loss, and of the calibrated probabilities those that end in _scaled, and aurc.
+
+    y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
+    """
     from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
 
-    y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
-    predicted = probabilities.argmax(axis=1)
-    confidence, correct = top_label(y, probabilities)
-    ranked = ranked_classes(probabilities.shape[1])
+    y, raw, scaled = np.asarray(y), class_probabilities(probability), class_probabilities(calibrated)
+    predicted, classes = raw.argmax(axis=1), raw.shape[1]
+    ranked = ranked_classes(classes)
     average = "binary" if len(ranked) == 1 else "weighted"
-    decided = np.eye(probabilities.shape[1])[predicted]
 
-    def mean_area(scores: Floats) -> float:
+    def mean_area(scores: NDArray[Any]) -> float:
         return float(np.mean([roc_auc(y == k, scores[:, k], f"class {k}") for k in ranked]))
 
     precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average=average, zero_division=0)
@@ -85,21 +86,11 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, floa
         "f1": float(f1),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
         "kappa": float(cohen_kappa_score(y, predicted)),
-        "roc_auc": mean_area(probabilities),
-        **({"roc_auc_decisions": mean_area(decided)} if len(ranked) > 1 else {}),
-        "ece": expected_calibration_error(confidence, correct),
-    }
-
-
-def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[Any]) -> dict[str, float]:
-    """Return `multiclass_metrics`, log_loss, and of the calibrated probabilities those that end in _scaled, and aurc.
-
-    y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
-    """
-    raw, scaled = class_probabilities(probability), class_probabilities(calibrated)
-    return multiclass_metrics(y, raw) | {
-        "ece_scaled": expected_calibration_error(*top_label(y, scaled)),
-        **{f"ece_scaled_{n}": expected_calibration_error(*top_label(y, scaled), bins=n) for n in OTHER_BINS},
+        "roc_auc": mean_area(raw),
+        **({"roc_auc_decisions": mean_area(np.eye(classes)[predicted])} if len(ranked) > 1 else {}),
+        "ece": top_label_error(y, raw),
+        "ece_scaled": top_label_error(y, scaled),
+        **{f"ece_scaled_{n}": top_label_error(y, scaled, bins=n) for n in OTHER_BINS},
         "log_loss": log_loss(y, raw),
         "log_loss_scaled": log_loss(y, scaled),
         "brier_scaled": brier(y, scaled),
@@ -147,11 +138,12 @@ def binary_metrics(
     score, probability, calibrated = (np.asarray(x, dtype=np.float64) for x in (score, probability, calibrated))
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
+        both = class_probabilities(p)
         found = {
-            "ece": expected_calibration_error(*top_label(y, class_probabilities(p))),
+            "ece": top_label_error(y, both),
             "ece_positive_rate": expected_calibration_error(p, y),
-            "brier": brier(y, class_probabilities(p)),
-            "log_loss": log_loss(y, class_probabilities(p)),
+            "brier": brier(y, both),
+            "log_loss": log_loss(y, both),
         }
         calibration |= {f"{name}{ending}": value for name, value in found.items()}
     return {
@@ -177,8 +169,9 @@ def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
 
 
-def class_probabilities(probability: NDArray[Any]) -> NDArray[Any]:
+def class_probabilities(probability: ArrayLike) -> NDArray[Any]:
     """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,); (N, C) stay as they are."""
+    probability = np.asarray(probability)
     return probability if probability.ndim == 2 else np.stack([1 - probability, probability], axis=1)
 
 
@@ -186,6 +179,11 @@ def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bi
     """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}; raise InputError for probabilities outside [0, 1]."""
     table = reliability(probability, outcome, bins=bins)
     return float(((table["accuracy"] - table["confidence"]).abs() * table["n"]).sum() / table["n"].sum())
+
+
+def top_label_error(y: ArrayLike, probabilities: ArrayLike, *, bins: int = ECE_BINS) -> float:
+    """Return the ECE of the top label, of probabilities (N, C) for class indices (N,)."""
+    return expected_calibration_error(*top_label(y, probabilities), bins=bins)
 
 
 def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> pd.DataFrame:

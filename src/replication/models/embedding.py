@@ -102,7 +102,8 @@ def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
     """Return the mean similarities that the decision rules are functions of, with `inference.references`.
 
-    The run's device computes them; all tensors given and returned are on the CPU, and the kernel stays where it is.
+    The similarity of a test sample with several views is the mean over them. The run's device computes them; all tensors given
+    and returned are on the CPU, and the kernel stays where it is.
     """
     number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z, None
@@ -110,23 +111,11 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
     kernel = copy.deepcopy(kernel).to(run.device)
-    views = None if test.z_views is None else test.z_views.to(run.device)
-    test = Embedded(test.z.to(run.device), test.y, views)
-    means = means_of_views(kernel, test, z_reference.to(run.device), labels, population, max(run.conditions, 2))
-    return ParzenMeans(*(part.cpu() for part in means))
-
-
-def means_of_views(
-    kernel: Kernel,
-    test: Embedded,
-    z_reference: Tensor,
-    labels: Tensor,
-    population: Tensor | None,
-    classes: int | None = None,
-) -> ParzenMeans:
-    """Return `parzen_means`; the similarity of a test sample with several views is the mean over them."""
     views = [test.z, *([] if test.z_views is None else test.z_views)]
-    return mean_of_views(*(parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views))
+    given = (z_reference.to(run.device), labels, population)
+    classes = max(run.conditions, 2)
+    means = mean_of_views(*(parzen_means(kernel, z.to(run.device), *given, classes=classes) for z in views))
+    return ParzenMeans(*(part.cpu() for part in means))
 
 
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:

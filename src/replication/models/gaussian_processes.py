@@ -76,44 +76,33 @@ class GaussianProcess(RowClassifier):
     process: SparseProcess
     likelihood: gpytorch.likelihoods.BernoulliLikelihood
 
-    def fit_rows(
-        self,
-        x: Rows,
-        y: Labels,
-        x_val: Rows,
-        y_val: Labels,
-        *,
-        seed: int,
-        inducing_points: int,
-        samples_per_class: int,
-        epochs: int,
-        batch_size: int,
-        learning_rate: float,
-    ) -> Self:
+    def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int, **settings: Any) -> Self:
         """Fit to a sample of rows (`class_sample`), from k-means centres as inducing points; raise DivergenceError."""
-        rows, self.shift = class_sample(y, samples_per_class, seed)
+        rows, self.shift = class_sample(y, settings["samples_per_class"], seed)
         sample = x[rows].astype(np.float64)
         self.scaler = StandardScaler().fit(sample)
         standard = self.scaler.transform(sample)
-        centres = MiniBatchKMeans(min(inducing_points, len(rows)), n_init=1, random_state=seed).fit(standard)
+        points = min(settings["inducing_points"], len(rows))
+        centres = MiniBatchKMeans(points, n_init=1, random_state=seed).fit(standard)
         inputs = torch.as_tensor(standard, dtype=torch.float32)
         target = torch.from_numpy(y[rows]).float().unsqueeze(0)
 
         process = SparseProcess(torch.as_tensor(centres.cluster_centers_, dtype=torch.float32))
         likelihood = gpytorch.likelihoods.BernoulliLikelihood()
         bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(inputs))
-        optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
+        rate, size = settings["learning_rate"], settings["batch_size"]
+        optimiser = torch.optim.Adam(process.parameters(), lr=rate)
         generator = torch.Generator().manual_seed(seed)
         advice = "lower baselines.gp.learning_rate. Nothing is kept of this fit, which has no checkpoint"
         process.train()
         # GPyTorch starts the variational mean with a little noise from the global generator.
         with seeded_generators(seed, torch.device("cpu")):
-            for epoch in range(1, epochs + 1):
-                steps = Steps(-(-len(inputs) // batch_size), inputs.device)
+            for epoch in range(1, settings["epochs"] + 1):
+                steps = Steps(-(-len(inputs) // size), inputs.device)
                 with steps.refusing_divergence(process, epoch, advice):
-                    for items in torch.randperm(len(inputs), generator=generator).split(batch_size):
+                    for items in torch.randperm(len(inputs), generator=generator).split(size):
                         optimiser.zero_grad()
-                        steps.rates.append(learning_rate)
+                        steps.rates.append(rate)
                         with numerical_failures():
                             loss = -bound(process(inputs[items]), target[:, items]).sum()
                         loss.backward()

@@ -45,29 +45,19 @@ class Constant(RowClassifier):
 class LogisticRegression(RowClassifier):
     """A ridge-penalised logistic regression on standardised inputs, without the columns that do not vary (`varying`)."""
 
-    def fit_rows(
-        self,
-        x: Rows,
-        y: Labels,
-        x_val: Rows,
-        y_val: Labels,
-        *,
-        seed: int,
-        inverse_penalty: Sequence[float],
-        samples_per_class: int,
-    ) -> Self:
-        """Fit; `merit` on validation rows, every class among them, chooses the penalty from values of scikit-learn's C."""
+    def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int, **settings: Any) -> Self:
+        """Fit; `merit` on validation rows, every class among them, chooses `inverse_penalty`, scikit-learn's C."""
         from sklearn import linear_model
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        rows, self.shift = class_sample(y, samples_per_class, seed)
+        rows, self.shift = class_sample(y, settings["samples_per_class"], seed)
         self.columns = varying(x[rows])
         fitted = {
             c: make_pipeline(StandardScaler(), linear_model.LogisticRegression(C=c, max_iter=1000)).fit(
                 x[rows][:, self.columns], y[rows]
             )
-            for c in inverse_penalty
+            for c in settings["inverse_penalty"]
         }
         merits = {c: merit(y_val, self._scores(classifier, x_val)) for c, classifier in fitted.items()}
         best = max(merits, key=lambda c: (merits[c], -c))
@@ -84,22 +74,12 @@ class LogisticRegression(RowClassifier):
 class GradientBoosting(RowClassifier):
     """Gradient-boosted trees of scikit-learn."""
 
-    def fit_rows(
-        self,
-        x: Rows,
-        y: Labels,
-        x_val: Rows,
-        y_val: Labels,
-        *,
-        seed: int,
-        iterations: Sequence[int],
-        samples_per_class: int,
-        **settings: Any,
-    ) -> Self:
-        """Fit; `merit` on validation rows, every class among them, chooses the number of iterations."""
+    def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int, **settings: Any) -> Self:
+        """Fit; `merit` on validation rows, every class among them, chooses `iterations`; the others are scikit-learn's."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        rows, self.shift = class_sample(y, samples_per_class, seed)
+        iterations: Sequence[int] = settings.pop("iterations")
+        rows, self.shift = class_sample(y, settings.pop("samples_per_class"), seed)
 
         def fitted(count: int) -> HistGradientBoostingClassifier:
             model = HistGradientBoostingClassifier(max_iter=count, early_stopping=False, random_state=seed, **settings)
@@ -139,21 +119,11 @@ class StudentTMixture(RowClassifier):
 
     densities: Densities
 
-    def fit_rows(
-        self,
-        x: Rows,
-        y: Labels,
-        x_val: Rows,
-        y_val: Labels,
-        *,
-        components: Sequence[int],
-        degrees_of_freedom: Sequence[float],
-        **settings: Any,
-    ) -> Self:
+    def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, **settings: Any) -> Self:
         """Fit every combination, and choose that of the largest ROC-AUC on validation rows; InputError if none converges."""
-        best = -np.inf
-        for count, freedom in itertools.product(components, degrees_of_freedom):
-            combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
+        best, varied = -np.inf, {name: settings.pop(name) for name in ("components", "degrees_of_freedom")}
+        for values in itertools.product(*varied.values()):
+            combination = dict(zip(varied, values, strict=True))
             try:
                 densities = fit_student_t_mixture(x, y, **combination, **settings)
             except InputError as error:

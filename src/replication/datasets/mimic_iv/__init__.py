@@ -6,10 +6,8 @@ failure, by SOFA (`sofa`), close to a suspicion of infection: an antibiotic and 
 """
 
 import logging
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from duckdb import DuckDBPyConnection
 from clailearn.errors import InputError
 from replication.datasets.mimic_iv import sofa, tables
 from replication.datasets.mimic_iv.tables import VITALS, count, executing, texts
+from replication.datasets.prepared import Writer
 from replication.datasets.recordings import Rows, cohort_text, write
 from replication.datasets.sources import Raw, Source
 
@@ -268,15 +267,11 @@ def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Ro
     return Rows(table[names].to_numpy(np.float32), y, recordings, patients, table["hour"].to_numpy(np.float32))
 
 
-def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+def prepare(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) -> None:
     """Select the stays, average the vital signs by the hour, find the onsets and write the folds."""
     if unknown := [name for name in settings["variables"] if name not in VITALS]:
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
-    out_dir.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-duckdb-", dir=out_dir.parent) as scratch,
-        tables.connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
-    ):
+    with tables.connect(raw.path, writer.scratch(), settings["memory_gb"]) as database:
         tables.check_patients(database, raw)
         exclusions = label(database, settings)
         if not count(database, "SELECT count(*) FROM stays"):
@@ -294,7 +289,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     hours, words = settings["label_hours_before"], RULES[settings["onset"]].words
     rule = f"1 from {hours} hours before the onset of sepsis ({words}, time: earliest) to the end of the stay"
     extra = {"label_rule": rule, "label_hours_before": hours, "coverage": covered, "lacking": lacking}
-    write(raw, out_dir, settings, seed, rows, **extra, exclusions=exclusions, flow=flow_of(exclusions))
+    write(raw, writer, settings, seed, rows, **extra, exclusions=exclusions, flow=flow_of(exclusions))
 
 
 SOURCE = Source(
