@@ -18,7 +18,7 @@ import yaml
 
 from replication.report.evidence import Evidence
 from replication.report.plan import PUBLISHED
-from replication.report.tables.layout import DASH, Layout, Sources
+from replication.report.tables.layout import DASH, Best, Layout, Sources
 from replication.report.tables.render import render
 from replication.runs import outputs as runs
 from replication.runs.settings import load_settings
@@ -151,9 +151,8 @@ def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:
     for group in layout.groups:
         heading = ": ".join(filter(None, [f"<b>{escape(group.title)}</b>", escape(group.reason)]))
         rows += [f'<tr><td colspan="{len(layout.heads)}">{heading}</td></tr>'] if group.title else []
-        for place, (cells, behind) in enumerate(zip_longest(group.rows, group.behind)):
-            texts = map(escape, cells)
-            linked = [f"<b>{cell}</b>" if (place, n) in group.best else cell for n, cell in enumerate(texts)]
+        for cells, behind in zip_longest(group.rows, group.behind):
+            linked = [f"<b>{escape(cell)}</b>" if isinstance(cell, Best) else escape(cell) for cell in cells]
             if behind in known:
                 link = f'<a href="#{anchor(behind)}" title="{escape(known[behind])}">{{}}</a>'
                 linked[layout.names :] = [

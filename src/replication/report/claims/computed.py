@@ -223,7 +223,7 @@ def growth(numbers: Numbers) -> None:
         counted = passes_as_printed(took["M"], took["C"])
         seconds = took.assign(value=took["value"] / counted).pivot_table("value", "repetition", size)
         ratio, want = seconds[most] / seconds[fewest], Hypothesis("equal", 0.1, null=1, bounds=ANY) if time else None
-        of: dict[str, Any] = {"role": role, "part": time, "files": files, "log": True}
+        of: dict[str, Any] = {"role": role, "part": time, "files": files}
         numbers.add(BENCHMARK, f"time a pass, {ends}", ratio, RATIO, want, algorithm="counting", **of)
         memory = rows[rows["quantity"] == "peak_memory_mb"].pivot_table("value", "repetition", size)
         numbers.add(

@@ -201,7 +201,7 @@ has no say. An interval that a rule judges stands in `margins` as well, which sp
 the range that bears it out, `holds`; its open end is None. `decides` marks the decisive numbers.
 """
 COLUMNS = [*RECORDED, "value", "dataset", "substitute", "files", "which"]
-"""All columns. `value` is an `Interval`, `files` are those behind it, `which` is the kernel that a number is about."""
+"""All columns. `value` is an `Interval`, `files` are those behind it (names and files of the evidence, then paths), `which` is the kernel that a number is about."""
 
 
 @dataclass
@@ -239,12 +239,12 @@ class Numbers:
                 reason = REASONS["least"].format(arm=one.arms[test.arms[1]]) if means[1] < test.least * means[0] else ""
             # A vote by a rule or with shares of ours is of no algorithm of the paper.
             printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
+            option = entry.get("option", one.option) if test.role == "test" else ""
             self.add(
-                one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, files=files,
-                role=test.role, part=test.part or one.part, option=entry.get("option", one.option), target=one.target,
+                one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, reason,
+                role="option" if option else test.role, option=option, part=test.part or one.part, target=one.target,
                 model=model, which=model or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
-                reason=reason, log=bool(test.over),
-                algorithm=entry.get("algorithm", "") if printed else "",
+                algorithm=entry.get("algorithm", "") if printed else "", files=files,
             )  # fmt: skip
 
     def add(
@@ -254,28 +254,19 @@ class Numbers:
         values: pd.Series | Interval | float,
         unit: Unit,
         want: Hypothesis | Outcome | None = None,
-        *,
-        role: Role = "test",
-        option: str = "",
-        arms: Sequence[str] = (),
-        files: Sequence[tuple[str, str]] = (),
-        data: str = "",
         reason: str = "",
-        log: bool = False,
-        **columns: str,
+        **columns: Any,
     ) -> None:
         """Add a number if it has a value.
 
         Args:
-            values: replicates, their interval, or a single number.
+            values: replicates, their interval, or a single number. Of positive ratios the interval is one on the log scale.
             want: what the claim says of the interval, or what follows from a single number.
-            files: names and files of the evidence behind it.
             reason: why the number has no say, where there is a reason beside those of `_no_say`.
-            log: whether the replicates are ratios, whose interval is one on the log scale if all are positive.
-            columns: others of `COLUMNS`; those that are not given are empty.
+            columns: others of `COLUMNS`; those that are not given are empty, and the role is a test.
         """
         if isinstance(values, pd.Series):
-            log = log and bool((values > 0).all())
+            log = unit == RATIO and bool((values > 0).all())
             value = log_interval(values) if log else interval(values)
         else:
             value = values if isinstance(values, Interval) else Interval(values, np.nan, np.nan, 0)
@@ -283,29 +274,27 @@ class Numbers:
             return
         asked = want if isinstance(want, Hypothesis) else None
         outcomes = [asked.at(factor).outcome(value) if asked else want for factor in (1, 0.5, 2)]
-        reason = reason or self._no_say(arms)
-        if reason and role == "test" and outcomes[0]:
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"role": "test", "arms": [], "files": []} | columns
+        judged = row["role"] in ("test", "option") and outcomes[0]
+        reason = (reason or self._no_say(row["arms"])) if judged else ""
+        if reason:
             outcomes = [Outcome.NO_SAY] * 3
-        else:
-            reason = ""
         needed = ""
         if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_that_decides(values, asked, log=log)
         bounds = (value.low, value.mean, value.high) if value.known else ()
         margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
-        option = option if role == "test" else ""
-        self.rows.append(dict.fromkeys(COLUMNS, "") | columns | {
+        self.rows.append(row | {
             "name": name, "quantity": quantity, "value": value, "unit": unit.name, "text": unit.text(value),
             **{part: _digits(unit.factor * getattr(value, part)) for part in ("mean", "low", "high")},
             "n": value.n, "samples": value.samples,
             **dict(zip(("outcome", "half", "twice"), outcomes, strict=True)), "reason": reason,
             "margins": [_digits(margin) for margin in margins],
             "holds": asked and [_digits(edge) for edge in asked.holds],
-            "role": "option" if option else role, "option": option,
-            "data": data or self.evidence.title(name), "dataset": data or self.evidence.dataset_title(name),
-            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": list(arms),
-            "embeddings_of": list(dict.fromkeys(filter(None, map(embeddings_of, arms)))), "n_needed": needed,
-            "files": tuple(self.evidence.path(*file).as_posix() for file in files),
+            "data": row["data"] or self.evidence.title(name), "dataset": row["data"] or self.evidence.dataset_title(name),
+            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "n_needed": needed,
+            "embeddings_of": list(dict.fromkeys(filter(None, map(embeddings_of, row["arms"])))),
+            "files": [self.evidence.path(*file).as_posix() for file in row["files"]],
         })  # fmt: skip
 
     def _no_say(self, arms: Sequence[str]) -> str:

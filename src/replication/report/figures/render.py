@@ -82,12 +82,9 @@ def render(
 
 def witnesses(evidence: Evidence, dataset: str) -> Figure:
     """Return the first row of the figure of votes, of one dataset alone."""
-    votes = evidence.frame(dataset, supplement.VOTES)
-    first = votes[votes["image"] == votes["image"].iloc[0]]
-    expected, recomputed = {dataset: evidence.expected[dataset]}, {dataset: {supplement.VOTES: first}}
-    one = replace(evidence, expected=expected, recomputed=recomputed)
+    one = replace(evidence, expected={dataset: evidence.expected[dataset]})
     with style.context(THEME, after_reset=True):
-        return supplement.votes(one)[0]
+        return supplement.votes(one, images=1)[0]
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -86,10 +86,10 @@ def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
     return pooled.assign(**{name: pooled[name] / pooled["n"] for name in shares})
 
 
-def votes(evidence: Evidence) -> Drawn:
-    """Draw a row for each test image: the image, the references for its predicted class, and those of other classes."""
+def votes(evidence: Evidence, images: int | None = None) -> Drawn:
+    """Draw a row for each of the first test images: it, the references for its predicted class, and those of other classes."""
     frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
-    frames = {key: frame for key, frame in frames.items() if not frame.empty}
+    frames = {key: of[of["image"].isin(of["image"].unique()[:images])] for key, of in frames.items() if not of.empty}
     if not frames:
         figure = style.new_figure(WIDTH, 2.4, evidence)
         style.write_reason(figure.subplots(), "no votes in the evidence")

@@ -5,7 +5,7 @@ which columns name a row and which metrics stand in columns. `to_latex` and `to_
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -21,7 +21,8 @@ from replication.runs.registry import MODELS
 DASH = "–"
 """What stands for a number that there is not."""
 NEEDS = "% Needs \\usepackage{booktabs}, {graphicx} and {xcolor}. Generated: edit nothing here.\n"
-CONSTANT = "constant"
+COMPARED = set(MODELS) - {"constant"}
+"""Models whose best value is printed in bold. A constant answer is well calibrated and says nothing."""
 LINES_OF_A_PAGE = 46
 """Lines of 8 pt that fit on a page below a caption of several lines and above its notes."""
 LETTERS = 6.0
@@ -34,6 +35,10 @@ _SPECIAL = str.maketrans({
     "|": r"\textbar{}", "±": r"$\pm$", "–": "--", "−": "$-$", "×": r"$\times$", "≥": r"$\geq$", "≤": r"$\leq$",
     "μ": r"$\mu$", "φ": r"$\phi$",
 })  # fmt: skip
+
+
+class Best(str):
+    """A cell in bold."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,12 @@ class Group:
     """Rows below their title, and why there are none, or none of ours.
 
     behind: of each row the name in the evidence and the cells (one, or two that are compared) whose runs it is made of.
-    best: the places, row and column, of values that are printed in bold.
     """
 
     title: str
     rows: Sequence[Sequence[str]]
     reason: str = ""
     behind: Sequence[tuple[str, ...]] = ()
-    best: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,8 @@ def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "")
         part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
         if len(part) or reason:
             rows, behind = _rows(part, block, evidence) if len(part) else ([], [])
-            best = _best(part, block, rows, behind) if block.best else frozenset()
             setup = list(part["setup"].dropna().unique()) if "setup" in part else []
-            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason, behind, best))
+            groups.append(Group(": ".join([evidence.title(name), *setup]), rows, reason, behind))
     columns, heads = [*block.rows, *block.heads], [*block.rows.values(), *block.heads.values()]
     widths = {columns.index(column): width for column, width in block.widths.items()}
     return Layout(heads, groups, len(block.rows), widths)
@@ -169,35 +171,29 @@ def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> tuple[list[li
     rows: list[list[str]] = []
     behind: list[tuple[str, ...]] = []
     above: tuple[Any, ...] = ()
+    best = _best(part, block) if block.best else {}
     for names, own in part.groupby(list(block.rows), sort=False, dropna=False):
         told = [_word(column, name) for column, name in zip(block.rows, names, strict=True)]
         new = ["" if names[: n + 1] == above[: n + 1] else name for n, name in enumerate(told)]
         above = names
         entries = own.to_dict("records")
         across = {entry.get(block.across): entry for entry in reversed(entries)}
-        rows.append([*new, *(_cell(entries[0], across, column, block) for column in block.heads)])
+        cells = {column: _cell(entries[0], across, column, block) for column in block.heads}
+        bold = [column for column, cell in cells.items() if cell.split(" ")[0] == best.get(column)]
+        ours = entries[0]["of"] in COMPARED
+        rows.append([*new, *(Best(cell) if ours and column in bold else cell for column, cell in cells.items())])
         behind.append(tuple(value for key in ("name", "of", "other") if isinstance(value := entries[0][key], str)))
     return rows, behind
 
 
-def _best(
-    part: pd.DataFrame, block: Block, rows: Sequence[Sequence[str]], behind: Sequence[tuple[str, ...]]
-) -> frozenset[tuple[int, int]]:
-    """Return the places of the best value of each metric among our models, as printed: of equal ones all.
-
-    A constant answer, which is well calibrated and says nothing, is none of them.
-    """
-    compared = set(MODELS) - {CONSTANT}
-    ours = part[owners(part)["cell"].isin(compared)]
-    found = set()
-    for place, (key, metric) in enumerate((key, block.metrics[key]) for key in block.heads):
-        means = ours.loc[ours["metric"] == key, "mean"].dropna()
+def _best(part: pd.DataFrame, block: Block) -> dict[str, str]:
+    """Return the best value of each metric among our models, as printed."""
+    ours, best = part[part["of"].isin(COMPARED)], {}
+    for metric in [block.metrics[key] for key in block.heads]:
+        means = ours.loc[ours["metric"] == metric.key, "mean"].dropna()
         if metric.better and len(means) > 1:
-            best = number(means.max() if metric.better == "higher" else means.min(), metric)
-            column = len(block.rows) + place
-            own = [row for row, of in enumerate(behind) if of[1:] and of[1] in compared]
-            found |= {(row, column) for row in own if rows[row][column].split(" ")[0] == best}
-    return frozenset(found)
+            best[metric.key] = number(means.max() if metric.better == "higher" else means.min(), metric)
+    return best
 
 
 def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:
@@ -252,14 +248,13 @@ def markdown(layout: Layout) -> str:
     for group in layout.groups:
         title = ": ".join(filter(None, [f"**{_plain(group.title)}**", _plain(group.reason)]))
         rows += [[title] + [""] * (len(layout.heads) - 1)] if group.title else []
-        for place, row in enumerate(group.rows):
-            texts = [_plain(cell) for cell in row]
-            rows.append([f"**{cell}**" if (place, n) in group.best else cell for n, cell in enumerate(texts)])
+        rows += [[_plain(cell) for cell in row] for row in group.rows]
     return table([_plain(head) for head in layout.heads], rows, len(layout.heads) - layout.names)
 
 
 def _plain(cell: str) -> str:
-    return f"`{cell}`" if COLOUR.fullmatch(cell) else re.sub(r"([|*])", r"\\\1", cell)
+    text = f"`{cell}`" if COLOUR.fullmatch(cell) else re.sub(r"([|*])", r"\\\1", cell)
+    return f"**{text}**" if isinstance(cell, Best) else text
 
 
 def to_latex(layouts: Sequence[Layout], text: str, label: str, miniature: bool) -> str:
@@ -311,15 +306,13 @@ def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
         reason = rf", \emph{{{_escape(group.reason)}}}" if group.reason else ""
         title = rf"\multicolumn{{{span}}}{{l}}{{\textbf{{{_escape(group.title)}}}{reason}}} \\" + "\n"
         body += "\\midrule\n" + (title if group.title else "")
-        for place, row in enumerate(group.rows):
-            bold = {n for n in range(span) if (place, n) in group.best}
-            body += rf"\quad {_line(row, layout.widths, bold)}"
+        body += "".join(rf"\quad {_line(row, layout.widths)}" for row in group.rows)
     return f"\\begin{{tabular}}{{{columns}}}\n{body}\\bottomrule\n\\end{{tabular}}"
 
 
-def _line(row: Sequence[str], widths: Mapping[int, float], bold: Collection[int] = ()) -> str:
-    """Return a row, some of its cells in bold; paragraphs are ragged, with breaks allowed inside long names and paths."""
-    cells = [rf"\textbf{{{_escape(cell)}}}" if place in bold else _escape(cell) for place, cell in enumerate(row)]
+def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
+    """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
+    cells = [_escape(cell) for cell in row]
     for place in widths:
         broken = re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", cells[place])
         cells[place] = rf"\raggedright {broken}"
@@ -330,7 +323,8 @@ def _escape(cell: str) -> str:
     """Return a cell with LaTeX's special characters escaped; of a colour such as #1f77b4 a square in it."""
     if COLOUR.fullmatch(cell):
         return rf"\textcolor[HTML]{{{cell.lstrip('#').upper()}}}{{\rule{{0.8em}}{{0.8em}}}}"
-    return cell.translate(_SPECIAL)
+    text = cell.translate(_SPECIAL)
+    return rf"\textbf{{{text}}}" if isinstance(cell, Best) else text
 
 
 def _notes(notes: Sequence[str]) -> str:
