@@ -45,7 +45,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 # Wide tables need the room of the list of pages.
-html_sidebars = {name: [] for name in ("generated/tables/*", "generated/options", "verdicts")}
+html_sidebars = {name: [] for name in ("generated/tables/*", "options", "verdicts")}
 html_show_sourcelink = False
 napoleon_use_ivar = True
 

@@ -1,4 +1,4 @@
-"""Write the pages of the site that follow from files: options, tables, figures, claims, published models.
+"""Write the pages of the site that follow from files: tables, figures, claims, published models.
 
 They go to docs/generated/, which git ignores.
 """
@@ -7,14 +7,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from replication.report.evidence import Evidence
 from replication.report.plan import PUBLISHED
@@ -27,14 +26,12 @@ ROOT = Path(__file__).parents[1]
 OUTPUTS = ROOT / "paper_figures"
 ALONE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 """The head of a page without a list of its sections, whose tables need the room."""
-KEY = re.compile(r"( *)([\w-]+):(?: (?!&)(.*))?")
 
 
 def write_pages(folder: Path) -> None:
     """Write all generated pages into a folder, which is emptied before."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    (folder / "options.md").write_text(options(), encoding="utf-8")
     for name, heading, own in (("figures", "Figures", True), ("supplement", "Figures of the supplement", False)):
         sections = "\n".join(figure(path) for path in outputs("figure*.csv") if (path.parent == OUTPUTS) == own)
         (folder / f"{name}.md").write_text(f"# {heading}\n\n{sections}", encoding="utf-8")
@@ -174,84 +171,3 @@ def told(records: Sequence[Mapping[str, Any]]) -> str:
     commits, machines = ({str(run[key]) for run in records} for key in ("commit", "hardware"))
     parts = {"seed": seeds, "fold": folds, "commit": sorted(commit[:8] for commit in commits), "on": sorted(machines)}
     return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in parts.items() if values)
-
-
-def options() -> str:
-    """Return the page of all options: key, type by the schema, value, and the comment above the key."""
-    schema = yaml.safe_load((ROOT / "workflow" / "config" / "schema.yaml").read_text(encoding="utf-8"))
-    lines = [
-        "# Options",
-        "",
-        "What `config.yaml` and `workflow/config/` hold. Put your own values into `local.yaml`.",
-        "",
-    ]
-    for file in ("config.yaml", "workflow/config/baselines.yaml"):
-        rows = [(path, described(schema, path), value, text) for path, value, text in commented(ROOT / file)]
-        lines += [f"## {file}", "", *option_table("default", rows, schema), ""]
-    entry = schema["properties"]["datasets"]["additionalProperties"]["properties"]
-    seen = {}
-    for path, value, text in commented(ROOT / "workflow" / "config" / "datasets.yaml"):
-        if len(path) == 3 and path[2] != "overrides":
-            seen.setdefault(path[2], ((path[2],), entry.get(path[2], {}), value, text))
-    lines += ["## workflow/config/datasets.yaml", "", "The keys of a dataset's entry.", ""]
-    return "\n".join([*lines, *option_table("example", seen.values(), schema), ""])
-
-
-def option_table(
-    value_column: str, rows: Iterable[tuple[tuple[str, ...], Mapping[str, Any], str, str]], schema: Mapping[str, Any]
-) -> list[str]:
-    """Return the lines of a table of options; a row has key, part of the schema, value and meaning."""
-    lines = [f"| key | type | {value_column} | meaning |", "| --- | --- | --- | --- |"]
-    for path, part, value, text in rows:
-        cells = [f"`{'.'.join(path)}`", kind(part, schema), f"`{value}`" if value else "", text]
-        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    return lines
-
-
-def commented(file: Path) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield the path of each key that has a value or a comment, the value as text, and the comment above it."""
-    path: list[tuple[int, str]] = []
-    comment: list[str] = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if line.strip().startswith("#"):
-            comment.append(line.strip().lstrip("#").strip())
-        elif match := KEY.fullmatch(line):
-            indent = len(match[1])
-            path = [(depth, key) for depth, key in path if depth < indent] + [(indent, match[2])]
-            if match[3] or comment:
-                yield tuple(key for _, key in path), match[3] or "", " ".join(comment)
-            comment = []
-        else:
-            comment = []
-
-
-def described(schema: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the part of the schema that describes a key."""
-    part: Mapping[str, Any] = schema
-    for key in path:
-        part = resolved(part, schema).get("properties", {}).get(key, {})
-    return part
-
-
-def resolved(part: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference within the schema."""
-    while "$ref" in part:
-        found: Any = schema
-        for key in part["$ref"].removeprefix("#/").split("/"):
-            found = found[key]
-        part = found
-    return part
-
-
-def kind(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Say in words what a value may be."""
-    part = resolved(part, schema)
-    if "oneOf" in part:
-        return " or ".join(kind(choice, schema) for choice in part["oneOf"])
-    if "enum" in part:
-        return ", ".join(f"`{value}`" for value in part["enum"])
-    if "const" in part:
-        return f"`{part['const']}`"
-    types = part.get("type", "")
-    names = {"array": "list", "string": "text", "object": "mapping"}
-    return " or ".join(names.get(name, name) for name in ([types] if isinstance(types, str) else types))

@@ -201,7 +201,7 @@ has no say. An interval that a rule judges stands in `margins` as well, which sp
 the range that bears it out, `holds`; its open end is None. `decides` marks the decisive numbers.
 """
 COLUMNS = [*RECORDED, "value", "dataset", "substitute", "files", "which"]
-"""All columns. `value` is an `Interval`, `files` are those behind it (names and files of the evidence, then paths), `which` is the kernel that a number is about."""
+"""All columns. `value` is an `Interval`, `files` are paths of evidence behind it, `which` is the kernel that it is about."""
 
 
 @dataclass
