@@ -171,6 +171,6 @@ def test_the_best_of_our_values_is_bold_and_no_other() -> None:
         "metric": "ece", "mean": [0.001, 0.2, 0.1004, 0.0],
     })  # fmt: skip
     layout = pivot(frame, Block(["ece"], best=True), sources_for("table1").evidence)
-    assert [isinstance(row[1], Best) for row in layout.groups[0].rows] == [False, False, True]
+    assert [isinstance(row[1], Best) for row in layout.groups[0].rows] == [False, False, True, False]
     assert "**0.100**" in to_markdown([layout], "A caption.")
     assert r"\textbf{0.100}" in to_latex([layout], "A caption.", "tab:a", miniature=False)

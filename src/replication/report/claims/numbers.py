@@ -242,7 +242,7 @@ class Numbers:
             option = entry.get("option", one.option) if test.role == "test" else ""
             self.add(
                 one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, reason,
-                role="option" if option else test.role, option=option, part=test.part or one.part, target=one.target,
+                role=test.role, option=option, part=test.part or one.part, target=one.target,
                 model=model, which=model or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
                 algorithm=entry.get("algorithm", "") if printed else "", files=files,
             )  # fmt: skip
@@ -275,6 +275,7 @@ class Numbers:
         asked = want if isinstance(want, Hypothesis) else None
         outcomes = [asked.at(factor).outcome(value) if asked else want for factor in (1, 0.5, 2)]
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"role": "test", "arms": [], "files": []} | columns
+        row["role"] = "option" if row["option"] else row["role"]
         judged = row["role"] in ("test", "option") and outcomes[0]
         reason = (reason or self._no_say(row["arms"])) if judged else ""
         if reason:
