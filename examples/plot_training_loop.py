@@ -21,7 +21,8 @@ train, test = TensorDataset(X[:900], y[:900]), TensorDataset(X[900:], y[900:])
 
 # %%
 # The loss is the mean squared difference between similarities and targets: 1 for two samples of one class, and here -1/9 for two
-# of different classes, as ten classes that lie evenly have.
+# of different classes, as ten classes that lie evenly have. Any network that gives embeddings will do, such as a ResNet-18 of
+# torchvision with ``fc = nn.Linear(512, 16)``; call its ``eval()`` before a vote.
 encoder = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 16))
 loss = AlignmentLoss(Cosine(), target="simplex", classes=10)
 optimiser = torch.optim.Adam([*encoder.parameters(), *loss.parameters()], lr=5e-3)

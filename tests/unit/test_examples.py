@@ -12,7 +12,6 @@ HARDER = {
     "plot_table_with_groups": 0.65,
     "plot_image_folder": 0.75,
     "plot_signal_windows": 0.8,
-    "plot_own_encoder": 0.8,
 }
 """Least accuracy of these; 0.88 of the others."""
 
