@@ -18,7 +18,7 @@ rule verify_dataset:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=EVIDENCE,
+        root=lambda wildcards: EVIDENCE,
         datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
     message:
         "Compute metrics and intervals of {wildcards.dataset} from its published predictions."
@@ -40,7 +40,7 @@ rule verify_models:
         "../../envs/environment.yaml"
     threads: config["threads"]
     params:
-        root=EVIDENCE,
+        root=lambda wildcards: EVIDENCE,
         datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
     message:
         "Evaluate the published models of {wildcards.dataset} again."
@@ -65,9 +65,9 @@ rule compare_published:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=EVIDENCE,
+        root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
-        verdicts=TRACKED,
+        verdicts=lambda wildcards: TRACKED,
         # Another content of them compares again, though no rule makes the tracked ones.
         content=lambda wildcards: file_digest([TRACKED]) if EVIDENCE.endswith("published") else None,
     message:
