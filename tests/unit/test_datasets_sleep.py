@@ -180,6 +180,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found a signal .* by 0 mic"),
     "range without sense": (with_field(256 + 3 * 104, b"-1e30   "), r"E0-PSG\.edf: found a signal .* by \S+e\+\d\d "),
     "EEG in volts": (with_field(256 + 3 * 96, b"V       "), r"E0-PSG\.edf: found a signal that varies by \S+e\+0\d micro"),
+    "channel of -1 samples": (with_field(256 + 3 * 216 + 16, b"-1"), r"E0-PSG\.edf: cannot be read as EDF"),
     "digital range turned": (with_field(256 + 3 * 120, b"32768   "), r"E0-PSG\.edf: found a signal that varies by"),
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "

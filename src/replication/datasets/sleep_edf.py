@@ -301,7 +301,8 @@ def epochs_of(night: Night, signal: Any, channels: Sequence[str], samples: int, 
     signal: an `mne.io.Raw`. standard: whether each channel is instead standardised, over the crop to these epochs.
     """
     first = night.starts[0]
-    crop = signal.get_data(picks=list(channels), start=first, stop=night.starts[-1] + samples)
+    with reading(night.psg):
+        crop = signal.get_data(picks=list(channels), start=first, stop=night.starts[-1] + samples)
     crop = (crop - crop.mean(axis=1, keepdims=True)) / crop.std(axis=1, keepdims=True) if standard else 1e6 * crop
     windows: Floats = np.lib.stride_tricks.sliding_window_view(crop, samples, axis=1)[:, night.starts - first]
     return windows.transpose(1, 0, 2)
