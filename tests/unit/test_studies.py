@@ -81,6 +81,16 @@ def test_all_references_of_a_class_vote_as_all_do_and_fewer_may_not(model: str, 
     assert value["log_loss_of_2"] != value["log_loss"]
 
 
+def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(tmp_path: Path) -> None:
+    chosen = settings("parzen-vote")
+    chosen["baselines"]["parzen_vote"]["conditioning"] = None
+    run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
+    untrained = create("parzen-vote").start(run)
+    assert np.exp(untrained.scores(run, run.splits.test)).sum(axis=1) == pytest.approx(1)
+    metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    assert float(metrics.set_index("metric")["value"]["accuracy"]) > 0.6
+
+
 def settings_of_recordings(**own: Any) -> dict[str, Any]:
     small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
     return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0, "head": "linear"}, **own}

@@ -169,11 +169,12 @@ class ParzenVote(Voting):
     def build(self, run: Run) -> Self:
         own = run.settings["baselines"]["parzen_vote"]
         settings = {**run.settings, "embedding_size": own["embedding_size"]}
-        return self.around(*build_clai(settings, self.key, run.inputs, run.conditions, run.id.seed))
+        conditions = run.conditions if own["conditioning"] else 1
+        return self.around(*build_clai(settings, self.key, run.inputs, conditions, run.id.seed))
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        memory = run.settings["baselines"]["parzen_vote"]["memory"]
-        training = replace(run.training, loss="parzen", memory=memory)
+        own = run.settings["baselines"]["parzen_vote"]
+        training = replace(run.training, loss="parzen", memory=own["memory"], conditioning=own["conditioning"])
         given = (self.network, self.kernel, run.splits.train, run.conditions, training)
         return collaborative_learning(*given, validate, checkpoint)
 
