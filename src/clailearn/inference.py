@@ -144,17 +144,16 @@ def _log_sums(kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, c
     for k, z in enumerate(test):
         for first in range(0, len(z), block):
             rows = slice(first, first + block)
-            # Sums relative to the largest term so far do not underflow far from all references.
-            largest = z.new_full((len(z[rows]), 1), torch.finfo(z.dtype).min)
-            sums = z.new_zeros(len(z[rows]), classes)
+            # Sums relative to the largest term of the class so far do not underflow, however far the class is.
+            largest = z.new_full((len(z[rows]), classes), torch.finfo(z.dtype).min)
+            sums = torch.zeros_like(largest)
             for references, (present, sizes) in zip(reference[k].split(block), parts, strict=True):
                 parzen = kernel.log_parzen(z[rows], references)
-                now = torch.maximum(largest, parzen.amax(1, keepdim=True))
-                parzen.sub_(now).exp_()
-                sums.mul_((largest - now).exp())
                 for c, part in zip(present.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
-                    sums[:, c] += part.sum(1)
-                largest = now
+                    now = torch.maximum(largest[:, c], part.amax(1))
+                    part.sub_(now.unsqueeze(1)).exp_()
+                    sums[:, c] = sums[:, c] * (largest[:, c] - now).exp() + part.sum(1)
+                    largest[:, c] = now
             result[k, rows] = sums.log() + largest
     return result
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clailearn.alignment import one_vs_rest
-from clailearn.calibration import calibrated
+from clailearn.calibration import calibrated, fit_calibration
 from clailearn.errors import InputError
 from clailearn.inference import (
     RULES,
@@ -16,6 +16,7 @@ from clailearn.inference import (
     parzen_means,
     predict_labels,
     sample_references,
+    scores_by,
 )
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.experiments import algorithms_as_printed as printed
@@ -95,6 +96,18 @@ def test_parzen_rule_still_decides_where_every_window_underflows() -> None:
     test = torch.tensor([[[-400.0, 0.0], [400.0, 0.0]]])
     means = parzen_means(kernel, test, reference, torch.tensor([0, 1]), block=4)
     assert decide(means, "parzen").tolist() == [[-1.0, 1.0]]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_log_odds_are_exact_however_far_a_class_is_and_can_be_calibrated(classes: int) -> None:
+    kernel, places, labels = MahalanobisGaussian(1, "identity"), 100.0 * torch.arange(classes), torch.arange(classes)
+    z = places.expand(1 if classes == 2 else classes, -1).unsqueeze(-1)
+    scores = scores_by(parzen_means(kernel, z, z, labels, block=1), "parzen")
+    distances = (places.unsqueeze(1) - places).square()
+    wrong = distances > 0
+    torch.testing.assert_close(scores[wrong], -distances[wrong], rtol=1e-3, atol=0)
+    probabilities = calibrated(scores, fit_calibration(scores, labels, log_odds=True), log_odds=True)
+    np.testing.assert_allclose(probabilities, np.eye(classes), atol=1e-6)
 
 
 def test_a_label_without_class_is_refused() -> None:
