@@ -117,7 +117,8 @@ class CLaIClassifier(ModelClassifier):
     calibration_ : float, clailearn.calibration.LogisticCalibration or None
         The temperature, or the logistic regression; None if `predict_proba` is the bare mapping.
     history_ : list of dict
-        One row an epoch: loss, alignment, centred_alignment, learning_rate, and validation_accuracy of early stopping.
+        One row an epoch: loss, learning_rate, with the paper's loss alignment and centred_alignment, and validation_accuracy of
+        early stopping.
     model_ : clailearn.model.Model
         What was learned, as a whole: `network`, `kernel` and `references`, whose embeddings are `references.z`.
     reference_labels_ : ndarray of shape (N,)

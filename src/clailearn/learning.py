@@ -168,6 +168,8 @@ def parzen_step(
     x, labels = data.batch(items, generator)
     numbers = items.repeat_interleave(torch.tensor(data.sizes(list(items.split(1))))).to(labels.device)
     drawn = class_draw(labels, settings.samples_per_class, generator)
+    if isinstance(drawn, Tensor):
+        drawn = drawn.sort().values  # not in the order of classes, in which the memory would forget one class first
     labels, numbers = labels[drawn], numbers[drawn]
     with precision_context(encoder.head.weight.device, settings.precision):
         features = encoder.features(x)[drawn]

@@ -18,7 +18,8 @@ class ParzenLoss(nn.Module):
     G = (1 + S) / 2 is the Parzen form of the kernel's similarities, y the sign of a label under the condition of class k. The
     logarithm of odds o counts the class shares among the references. Embeddings (N, L) are one embedding for all classes, as in
     neighbourhood components analysis (Goldberger et al. 2004); embeddings (K, N, L) are one for each condition. The loss is half
-    the sum over conditions, or that of the one condition of two classes; it has neither target nor weights of pairs.
+    the sum over conditions, or that of the one condition of two classes; it has neither target nor weights of pairs. Its nearest
+    relative is the Nadaraya-Watson head (Wang & Sabuncu 2023), which votes by a softmax of distances in one embedding.
 
     Args:
         kernel: compares embeddings, or its name, such as `gaussian`. Its parameters are trained with the encoder's.
@@ -58,11 +59,13 @@ class ParzenLoss(nn.Module):
         )
         if itself and left_out is None:
             left_out = torch.eye(embeddings.shape[-2], dtype=torch.bool, device=embeddings.device)
-        classes = max(len(embeddings), 2) if embeddings.ndim == 3 else None
+        conditions = len(embeddings) if embeddings.ndim == 3 else None
+        classes = max(conditions, 2) if conditions else None
         labels = checked_labels(labels, embeddings, classes).long()
         reference_labels = checked_labels(reference_labels, reference_embeddings, classes).long()
-        classes = classes or max(int(torch.cat([labels, reference_labels]).max()) + 1, 2)
-        conditions = 1 if classes == 2 else classes
+        if conditions is None:
+            classes = int(torch.cat([labels, reference_labels]).max()) + 1
+            conditions = classes if classes > 2 else 1
         positive, own = (one_vs_rest(y, conditions).to(embeddings.dtype) for y in (reference_labels, labels))
         sides = torch.stack([1 + positive, 1 - positive], -1) / 2
         sums = self.kernel.log_sums(embeddings, reference_embeddings, sides, left_out)
@@ -78,7 +81,8 @@ class ParzenLoss(nn.Module):
 class Memory(nn.Module):
     """The last samples of a training: features before the head, labels, and numbers of their items.
 
-    The head of the moment maps the features, so that they make up-to-date references. All are buffers, which a checkpoint keeps.
+    It is that of scalable neighbourhood components analysis (Wu, Efros & Yu 2018), but of features before the head: the head of
+    the moment maps them, so that they make up-to-date references. All are buffers, which a checkpoint keeps.
 
     Args:
         size: samples at most.

@@ -28,8 +28,8 @@ def draw(*shape: int) -> Tensor:
 def by_definition(kernel: Kernel, z: Tensor, y: Tensor, left_out: Tensor) -> Tensor:
     """The mean binary cross-entropy of each condition's log odds over the samples that have references of both sides."""
     classes = int(y.max()) + 1
-    total = z.new_zeros(())
-    for k in [1] if classes == 2 else range(classes):
+    total, alone = z.new_zeros(()), classes == 2 and (z.ndim == 2 or len(z) == 1)
+    for k in [1] if alone else range(classes):
         own = z if z.ndim == 2 else z[k if len(z) > 1 else 0]
         scores = []
         for i in range(len(y)):
@@ -38,12 +38,12 @@ def by_definition(kernel: Kernel, z: Tensor, y: Tensor, left_out: Tensor) -> Ten
             if len(positive) and len(negative):
                 p = positive.sum() / (positive.sum() + negative.sum())
                 scores.append(-(p if y[i] == k else 1 - p).log())
-        total = total + torch.stack(scores).mean() * (1 if classes == 2 else 1 / 2)
+        total = total + torch.stack(scores).mean() * (1 if alone else 1 / 2)
     return total
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(("shape", "classes"), [((3, 11, 4), 3), ((11, 4), 3), ((1, 11, 4), 2)])
+@pytest.mark.parametrize(("shape", "classes"), [((3, 11, 4), 3), ((11, 4), 3), ((1, 11, 4), 2), ((2, 11, 4), 2)])
 def test_it_is_the_proper_score_of_the_posteriors_with_its_gradient(
     name: str, shape: tuple[int, ...], classes: int
 ) -> None:
