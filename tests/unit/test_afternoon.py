@@ -38,6 +38,24 @@ def test_a_verdict_left_open_is_the_same_where_intervals_cover_the_published_mea
     assert agreement(changed(claim, outcome, low, 0.0, high), claim) == expected
 
 
+def test_a_verdict_of_parts_or_readings_is_the_same_if_theirs_are():
+    for number, kind in (("2", "readings"), ("12", "parts")):
+        claim = next(claim for claim in PUBLISHED if claim["id"] == number)
+        own = copy.deepcopy(claim)
+        assert agreement(own, claim) == SAME
+        first, *_, last = own[kind]
+        own[kind] |= {first: own[kind][last], last: own[kind][first]}
+        assert agreement(own, claim) == DIFFERS
+
+
+def test_what_did_not_learn_makes_a_difference_and_missing_data_do_not():
+    claim = next(claim for claim in PUBLISHED if claim["outcome"] == "reproduced")
+    own = copy.deepcopy(claim) | {"outcome": "not testable here"}
+    assert agreement(own | {"estimates": []}, claim) == UNTESTED
+    next(one for one in own["estimates"] if one["role"] == "test")["outcome"] = "not testable under this reading"
+    assert agreement(own, claim) == DIFFERS
+
+
 def test_a_number_that_is_decided_otherwise_makes_a_difference():
     claim = next(claim for claim in PUBLISHED if claim["id"] == "6")
     own = copy.deepcopy(claim) | {"outcome": "inconclusive"}
@@ -58,6 +76,7 @@ def test_the_page_has_a_row_a_verdict_and_counts_them():
 
 
 def test_the_afternoon_only_makes_things_smaller():
+    assert load_settings(REPOSITORY, {"run": ["cifar10", "mimic-iv"]}, "afternoon")["run"] == ["cifar10"]
     afternoon = load_settings(REPOSITORY, use="afternoon")
     for name in afternoon["run"]:
         assert set(afternoon["datasets"][name]["models"]) <= set(REAL["datasets"][name]["models"])

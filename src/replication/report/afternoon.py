@@ -27,15 +27,18 @@ PLACES = ("role", "part", "target", "name", "model", "quantity")
 def agreement(here: Record, published: Record) -> str:
     """Say whether a claim's verdict here is the published one.
 
-    `WIDER`: what was found here leaves it open, every interval that leaves it open covers the published mean, and no number that
-    is decided here and there is decided otherwise.
+    `SAME`: so are those of parts and of readings, where the verdict speaks of them. `UNTESTED`: data are missing, rather than an
+    arm that did not learn. `WIDER`: what was found here leaves it open, every interval that leaves it open covers the published
+    mean, and no number that is decided here and there is decided otherwise.
     """
+    tests = [estimate for estimate in here["estimates"] if estimate["role"] == "test"]
     if here["outcome"] == published["outcome"]:
-        return SAME
-    if here["outcome"] == Outcome.NOT_TESTABLE:
+        divided = here["outcome"] in (Outcome.IN_PART, Outcome.DEPENDS)
+        same = all(here[kind] == published[kind] for kind in ("parts", "readings"))
+        return SAME if same or not divided else DIFFERS
+    if here["outcome"] == Outcome.NOT_TESTABLE and Outcome.NO_SAY not in [e["outcome"] for e in tests]:
         return UNTESTED
     others = {_place(estimate): estimate for estimate in published["estimates"]}
-    tests = [estimate for estimate in here["estimates"] if estimate["role"] == "test"]
     left_open = [estimate for estimate in tests if estimate["outcome"] == Outcome.INCONCLUSIVE]
     covered = all(_place(e) in others and e["low"] <= others[_place(e)]["mean"] <= e["high"] for e in left_open)
     pairs = [{e["outcome"], others[_place(e)]["outcome"]} for e in tests if _place(e) in others]

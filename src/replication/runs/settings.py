@@ -41,7 +41,8 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     """Return the settings of all files, merged with a user's own and checked, and the tunings among the `studies`.
 
     On real data the user's win over everything; text among them becomes what it stands for. Miniature and afternoon are
-    fixtures: their settings win over the user's. A path to real data reaches the afternoon, and not the miniature.
+    fixtures: their settings win over the user's. Paths to real data reach the afternoon, as does a `run` that leaves datasets
+    out, and not the miniature.
 
     use: a key of `USES`.
     """
@@ -50,6 +51,8 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     defaults = [{"miniature": False} | models, *(read_yaml(repository / file) for file in DEFAULTS)]
     fixture = USES[use]
     settings = merge(*defaults, own, read_yaml(repository / fixture) if fixture else {})
+    if fixture == AFTERNOON and isinstance(own.get("run"), list):
+        settings["run"] = [name for name in settings["run"] if name in own["run"]]
     complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
     settings |= {"use": use, "own": {} if fixture else own, "pathvars": folders(use, settings["evidence"])}
