@@ -61,7 +61,7 @@ onstart:
         tell_hourly(Path(), afternoon_config)
     elif "own" not in workflow.dag_settings.targets:
         print(
-            f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about two days of a core:",
+            f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in days of a core:",
             "snakemake --cores 8 all --config evidence=real",
             file=sys.stderr,
         )

@@ -84,12 +84,15 @@ def counted(claims: Iterable[Record]) -> str:
 
 
 def in_short(claims: Iterable[Record]) -> str:
-    """Say how many verdicts hold, in part or by another training too, how many fail, and how many are open."""
+    """Say how many verdicts hold, in which ways, how many fail, and how many are open."""
     outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
-    holding = sum(outcome in (Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART) for outcome in outcomes)
+    ways = {Outcome.IN_PART: "in part", Outcome.REACHED: "by another training"}
+    counted = ", ".join(f"{outcomes.count(outcome)} {way}" for outcome, way in ways.items() if outcome in outcomes)
+    holding = sum(outcome in (Outcome.REPRODUCED, *ways) for outcome in outcomes)
     failing = outcomes.count(Outcome.NOT_REPRODUCED)
+    held = f"{holding} hold ({counted})" if counted else f"{holding} hold"
     left = len(outcomes) - holding - failing
-    return f"Of {len(outcomes)} verdicts on the paper's claims {holding} hold, {failing} fail, {left} are open."
+    return f"Of {len(outcomes)} verdicts on the paper's claims {held}, {failing} fail, {left} are open."
 
 
 def _margins(claims: Sequence[Record]) -> str:
