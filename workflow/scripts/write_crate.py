@@ -5,7 +5,6 @@ With roc-validator 0.13.0 a crate passed all 57 required checks of the profile w
 """
 
 import csv
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,17 +12,14 @@ import yaml
 from rocrate.model import ContextEntity
 from rocrate.rocrate import ROCrate
 
+from replication.runs.run import git
+
 PROFILES = (
     "https://w3id.org/ro/wfrun/process/0.5", "https://w3id.org/ro/wfrun/workflow/0.5",
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
 )  # fmt: skip
 SETTINGS = ("config.yaml", *map(str, sorted(Path("workflow/config").glob("*.yaml"))))
 LICENCE = "https://spdx.org/licenses/MIT"
-
-
-def git(*words: str) -> str:
-    """Return what git answers."""
-    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
 about = yaml.safe_load(Path("CITATION.cff").read_text(encoding="utf-8"))

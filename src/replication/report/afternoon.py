@@ -16,8 +16,9 @@ from replication.runs.registry import BENCHMARK, THEORY
 
 SAME, WIDER, DIFFERS, UNTESTED = "same", "same, wider", "differs", "not tested here"
 INTRODUCTION = (
-    "A smaller evidence, computed from raw data by this code and judged by the rules of the published verdicts. "
-    f"*{WIDER[0].upper()}{WIDER[1:]}*: open here, and every interval that leaves it open covers the published mean. "
+    "A smaller evidence, computed from raw data by this code, on images with a smaller network, and judged by the rules of the "
+    f"published verdicts. *{WIDER[0].upper()}{WIDER[1:]}*: open here, and every interval that leaves it open covers the "
+    "published mean. Decisive numbers may be of other kernels or data than the published ones. "
     "Times (claims 13 and 14) ask for a machine that does nothing else."
 )
 PLACES = ("role", "part", "target", "name", "model", "quantity")

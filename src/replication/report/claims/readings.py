@@ -226,7 +226,7 @@ table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
     "signals": sepsis_runs, "voting": runs_of(MULTICLASS, ["clai-m"]),
-    "voting on two classes": runs_of(["mimic-iv", "challenge2019-septic"], ["clai-m"]), "table 1": table_1,
+    "voting on two classes": runs_of(["mimic-iv", SEPTIC], ["clai-m"]), "table 1": table_1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""

@@ -41,7 +41,7 @@ WIDTH = 7.2
 """Width of a figure as wide as the line."""
 
 # The colours of Okabe and Ito, which models have as well.
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 GREY = "#a0a0a0"
 DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1, 1.6), ":": (1, 1.65)}
 """Line styles of matplotlib as seaborn names them."""

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence, printed_reading
 from replication.report.figures import style
-from replication.report.figures.style import BLUE, GREEN, GREY, PURPLE, VERMILION, WIDTH, Drawn
+from replication.report.figures.style import BLUE, GREEN, GREY, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.texts import printed_value
 from replication.runs.registry import MODELS
@@ -143,7 +143,6 @@ def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows
 
 
 COMPUTATION_COLUMNS = ["dataset", "study", "cell", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
-METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 DASHES = ("--", "-")
 # On the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498)
 JORDAN_ACCURACY, JORDAN_OPERATIONS = 0.94, 3.6e14
@@ -162,7 +161,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
             if "length" in variants or not len(by_epoch):
                 continue
             method = variants.get("method", variants.get("kernel"))
-            look: dict[str, Any] = {"color": METHOD_COLOURS[method], "ls": dash}
+            look: dict[str, Any] = {"color": style.model_style(method).colour, "ls": dash}
             curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
             curve = curve.assign(x=by_epoch["operations"].median()).reset_index()
             axes.plot(curve["x"], curve["median"], lw=1.3, **look)
