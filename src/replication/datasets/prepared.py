@@ -31,13 +31,12 @@ import numpy.typing as npt
 
 from clailearn.errors import InputError
 from replication.runs.registry import read_json
-from replication.runs.run import NO_ROOM
+from replication.runs.run import DESCRIPTION, NO_ROOM
 
 logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
-DESCRIPTION = "dataset.json"
 SPLITS = ("train", "val", "test")
 DEVELOPMENT = -1
 """In place of a fold: the rows of patients who are in no fold, on whom settings are chosen."""

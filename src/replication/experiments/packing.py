@@ -18,7 +18,7 @@ from clailearn.files import WEIGHTS, load_tensors
 from clailearn.inference import sample_references
 from clailearn.model import REFERENCES, Model, load
 from clailearn.votes import References
-from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
+from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
 from replication.experiments.evaluation import Scored, evaluate_scores, with_references
@@ -28,7 +28,7 @@ from replication.models.embedding import Embedded
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
-from replication.runs.run import COLUMNS, RunId, checksums, gather
+from replication.runs.run import COLUMNS, DESCRIPTION, RunId, checksums, gather
 
 KEPT_REFERENCES = 400
 """Training samples that vote in a published model, as many of each class, weighted by its share."""

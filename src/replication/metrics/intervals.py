@@ -140,6 +140,12 @@ def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:
     return replace(ours, mean=mean, low=mean - half, high=mean + half)
 
 
+def independent_gap(one: Interval, other: Interval) -> Interval:
+    """Return the difference of two independent means, whose errors add as squares."""
+    mean, half = one.mean - other.mean, np.hypot(one.high - one.low, other.high - other.low) / 2
+    return Interval(mean, mean - half, mean + half, min(one.n, other.n), one.samples)
+
+
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the p-values (N,) of a family of N tests, adjusted for their number (Holm 1979, Scand. J. Statist. 6:65-70).
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.metrics.intervals import FEWEST, Interval, interval, minus_printed
+from replication.metrics.intervals import FEWEST, Interval, independent_gap, interval, minus_printed
 from replication.report.claims.hypothesis import ANY, Hypothesis, Outcome, decided
 from replication.report.claims.numbers import (
     DIFFERENCE,
@@ -189,7 +189,7 @@ def below_images(numbers: Numbers) -> None:
         for dataset in [sleep, *[other for other in also_sleep if other in known]]:
             role: Role = "beside" if dataset != sleep else "test" if model in PAIR else "control"
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.
-            below, files = minus(known[dataset][0], known[lowest][0]), known[dataset][1] + known[lowest][1]
+            below, files = independent_gap(known[dataset][0], known[lowest][0]), known[dataset][1] + known[lowest][1]
             arms = [f"{dataset}/{model}", f"{lowest}/{model}"]
             of: dict[str, Any] = {"role": role, "arms": arms, "files": files, "algorithm": "Algorithm 4"}
             numbers.add(dataset, quantity, below, POINTS, Hypothesis("better", sign=-1), **of)
@@ -198,12 +198,6 @@ def below_images(numbers: Numbers) -> None:
         majority = test[train.index(max(train))] / sum(test)
         for name, share in (("by chance", 1 / len(test)), ("of the majority class", majority)):
             numbers.add(dataset, f"accuracy {name}", share, PER_CENT, role="beside")
-
-
-def minus(one: Interval, other: Interval) -> Interval:
-    """Return the difference of two independent means, whose errors add as squares."""
-    mean, half = one.mean - other.mean, np.hypot(one.high - one.low, other.high - other.low) / 2
-    return Interval(mean, mean - half, mean + half, min(one.n, other.n), one.samples)
 
 
 def growth(numbers: Numbers) -> None:
