@@ -69,7 +69,7 @@ def pages_by_source() -> dict[Path, Path]:
     generated = ROOT / "docs" / "generated"
     pages = {ROOT / "README.md": ROOT / "docs" / "index.md"}
     pages |= {ROOT / f"{name}.md": generated / f"{name.lower()}.md" for name in ("CHANGELOG", "CONTRIBUTING")}
-    verdicts = [OUTPUTS / "claims.md", OUTPUTS / "afternoon.md", *(OUTPUTS / "claims").glob("*.md")]
+    verdicts = [OUTPUTS / "claims.md", *OUTPUTS.glob("afternoon*.md"), *(OUTPUTS / "claims").glob("*.md")]
     pages |= {path: generated / "claims" / path.name for path in verdicts}
     for path in (ROOT / "results" / "published").glob("*/models/*/README.md"):
         pages[path] = generated / "models" / f"{path.parts[-4]}-{path.parent.name}.md"
