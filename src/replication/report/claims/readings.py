@@ -88,11 +88,11 @@ def learned(material: Material, arm: str) -> Learned | None:
     evidence, (name, cell) = material.evidence, arm.split("/")
     if cell == "constant" or not evidence.runs(name, [cell]):
         return None
-    metrics, splits = evidence.metrics(name), evidence.description(name)["splits"]
-    if "val" not in splits:
+    metrics, description = evidence.metrics(name), evidence.description(name)
+    if description["kind"] == "recordings":
         chance, least, majority, measure, metric = 0.5, LEAST_AUROC, 0.0, "AUROC", "auroc"
     else:
-        train, validation = (splits[split]["counts"] for split in ("train", "val"))
+        train, validation = (description["splits"][split]["counts"] for split in ("train", "val"))
         majority = validation[train.index(max(train))] / sum(validation)
         chance = 1 / len(train)
         least, measure, metric = 2 * chance, "accuracy", "accuracy"

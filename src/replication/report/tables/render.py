@@ -319,7 +319,7 @@ def datasets(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 
 def _described(content: Mapping[str, Any]) -> dict[str, str]:
     # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
-    whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
+    whole = {"all": content["splits"]["all"]} if content["kind"] == "recordings" else content["splits"]
     flow, samples = content.get("flow", []), sum(int(split["n"]) for split in whole.values())
     people = pd.DataFrame(list(whole.values())).filter(["recordings", "subjects", "groups"]).sum().astype(int).to_dict()
     usable = [("recordings", step["n"]) for step in flow if step["step"] == "usable"]
