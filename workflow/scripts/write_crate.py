@@ -21,7 +21,6 @@ PROFILES = (
 SETTINGS = ("config.yaml", *map(str, sorted(Path("workflow/config").glob("*.yaml"))))
 LICENCE = "https://spdx.org/licenses/MIT"
 
-
 about = yaml.safe_load(Path("CITATION.cff").read_text(encoding="utf-8"))
 crate = ROCrate(version="1.1")
 crate.name, crate.description = about["title"], about["abstract"]
