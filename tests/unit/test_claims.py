@@ -203,7 +203,7 @@ def test_each_group_must_lie_together_in_the_mean_over_seeds_and_not_in_other_em
     finding = finding_on(root, "12")
     others = {"vehicles": NOT, "blue backgrounds": NOT}
     assert (finding.outcome, finding.parts) == (Outcome.IN_PART, {"four-legged animals": REPRODUCED} | others)
-    of_inputs = controls(finding, "Inputs").set_index("part")["outcome"].to_dict()
+    of_inputs = controls(finding, "inputs").set_index("part")["outcome"].to_dict()
     assert of_inputs == {"four-legged animals": NOT, "vehicles": REPRODUCED, "blue backgrounds": REPRODUCED}
     change(root, "cifar10", "similarity.csv", lambda frame: together(frame, (3, 4, 6, 7), [0, 1, 2, 3, 4]))
     assert outcome(root, "12") == NOT
@@ -279,9 +279,9 @@ def test_an_arm_that_did_not_learn_has_no_say(mimic: Path) -> None:
 
 def test_a_mixture_counts_beside_the_runs_alone_that_embed_for_it(mimic: Path) -> None:
     finding = finding_on(mimic, "7")
-    for model, base in (("CLaI-M", "clai-m"), ("CLaI-C", "clai-c")):
+    for model in ("clai-m", "clai-c"):
         of_kernel = finding.tests[finding.tests["model"] == model]
-        assert all(embedded == [f"mimic-iv/{base}"] for embedded in of_kernel["embeddings_of"])
+        assert set(map(tuple, of_kernel["embeddings_of"])) == {(f"mimic-iv/{model}",)}
         assert Outcome.NO_SAY not in set(of_kernel["outcome"])
     root = copy_evidence(mimic.parent / "open", "sixteen-recordings", "challenge2019-septic")
     change(root, "sixteen-recordings", "metrics.csv", lambda frame: frame[~frame["cell"].isin(MIXTURES)])

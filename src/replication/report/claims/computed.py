@@ -26,7 +26,6 @@ from replication.report.claims.numbers import (
     title_of,
 )
 from replication.report.claims.readings import MULTICLASS, PAIR, SEPTIC, multiclass, present, septic, table_1
-from replication.report.labels import model_title
 from replication.report.texts import printed_value
 from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, THEORY
 
@@ -48,7 +47,7 @@ def against_table1(numbers: Numbers) -> None:
         ours, files = compared(numbers.material, one, metric, [model])
         ours = ours if isinstance(ours, Interval) else interval(ours)
         dataset, title = evidence.dataset_of(one.name), MEASURES[metric]["title"]
-        of: dict[str, Any] = {"target": one.target, "model": title_of(model), "algorithm": "Algorithm 4"}
+        of: dict[str, Any] = {"target": one.target, "model": model, "algorithm": "Algorithm 4"}
         arms = [one.arms[model]]
         if dataset not in MULTICLASS:
             numbers.add(one.name, title, ours, PER_CENT, role="beside", arms=arms, files=files, **of)
@@ -152,12 +151,7 @@ def groups_of_classes(numbers: Numbers) -> None:
                 outcome = decided(p >= SIGNIFICANCE) if role == "control" else decided(p < SIGNIFICANCE)
                 if role == "test" and n < FEWEST:
                     outcome = Outcome.NOT_TESTABLE
-                of: dict[str, Any] = {
-                    "model": model_title(model),
-                    "algorithm": "section IV-B",
-                    "arms": arms,
-                    "files": files,
-                }
+                of: dict[str, Any] = {"model": model, "algorithm": "section IV-B", "arms": arms, "files": files}
                 quantity = QUANTITIES["p of the mean"].format(group=group, n=n, s="s" * (n > 1))
                 if group in CIFAR10_GROUPS:
                     numbers.add(dataset, quantity, p, P_VALUE, outcome, role=role, part=group, **of)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from replication.report.claims.computed import COMPUTED
 from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of, some_of
-from replication.report.claims.numbers import RECORDED, Numbers, unfolded
+from replication.report.claims.numbers import RECORDED, Numbers, title_of, unfolded
 from replication.report.claims.readings import Material, absent
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS, THEORY
@@ -191,7 +191,7 @@ def decisive_numbers(numbers: pd.DataFrame) -> dict[str, list[str]]:
     """Return by quantity, with its data, the numbers that decide, one a reading: `+10.15 points [+9.45, +10.85]`."""
     found: dict[str, list[str]] = {}
     for _, row in numbers.iterrows():
-        model = row["model"] if row["model"] not in row["quantity"] else ""
+        model = "" if title_of(row["model"]) in row["quantity"] else title_of(row["model"])
         of = ", ".join(filter(None, [row["quantity"], model, row["dataset"].split(" (")[0]]))
         short = TARGETS.get(row["target"], {}).get("short", "")
         shown = [row["text"], *([f"with {short}"] if short else [])]

@@ -86,7 +86,7 @@ class Test:
             found without the method.
         part: of the claim; that of the reading where there is none.
         least: the share of the first arm's value that the second must reach for a comparison.
-        model: the name of the arm, where a row is of `EACH`.
+        model: the arm, where a row is of `EACH`.
     """
 
     measure: str
@@ -136,7 +136,7 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
         test = Test(**dict(zip(lists, values, strict=True)))
         if test.minus == MIXTURE:
             test = replace(test, minus=MIXTURES[test.of])
-        yield replace(test, model=title_of(test.of)) if each else test
+        yield replace(test, model=test.of) if each else test
 
 
 @cache
@@ -243,7 +243,7 @@ class Numbers:
             self.add(
                 one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, reason,
                 role=test.role, option=option, part=test.part or one.part, target=one.target,
-                model=model, which=model or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
+                model=model, which=title_of(model) or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
                 algorithm=entry.get("algorithm", "") if printed else "", files=files,
             )  # fmt: skip
 
@@ -332,5 +332,5 @@ def embeddings_of(arm: str) -> str:
 
 
 def title_of(arm: str) -> str:
-    """Return the name of an arm: of a model, or of what is compared in its place."""
-    return ARMS.get(arm) or model_title(arm)
+    """Return the name of an arm: of a model, or of what is compared in its place; nothing for no arm."""
+    return ARMS.get(arm) or (model_title(arm) if arm else "")

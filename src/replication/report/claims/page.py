@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
+from replication.report.claims.numbers import title_of
 from replication.report.texts import table
 from replication.runs.registry import CLAIM_TEXTS
 
@@ -159,7 +160,7 @@ def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
         "Part": lambda e: e["part"],
         "Targets": lambda e: CLAIM_TEXTS["targets"].get(e["target"], {}).get("name", ""),
         "Data": lambda e: e["data"].replace(", study", "; study"),
-        "Model": lambda e: e["model"],
+        "Model": lambda e: title_of(e["model"]),
         "Quantity": lambda e: e["quantity"],
         "Value": lambda e: e["text"],
         "n": lambda e: str(e["n"] or ""),

@@ -19,7 +19,6 @@ from replication.report.figures import style
 from replication.report.figures.style import BLUE, GREEN, GREY, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.texts import printed_value
-from replication.runs.registry import MODELS
 from replication.runs.run import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
@@ -228,7 +227,6 @@ VERDICT_COLUMNS = [
     "claim", "title", "dataset", "study", "model", "quantity", "target", "number", "from", "distance", "to", "limit", "verdict",
     "qualifier",
 ]  # fmt: skip
-MODEL_KEYS = {entry.title: model for model, entry in MODELS.items()}
 COLOURS = {
     Outcome.REPRODUCED: BLUE,
     Outcome.REACHED: GREEN,
@@ -275,7 +273,7 @@ def _numbers(claim: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any
     rows = []
     for estimate in [estimate for estimate in claim["estimates"] if estimate["decides"]]:
         name, dataset = estimate["name"], evidence.dataset_of(estimate["name"])
-        study, model = None if name == dataset else name, MODEL_KEYS.get(estimate["model"])
+        study, model = None if name == dataset else name, estimate["model"] or None
         row = {**shared, **estimate, "dataset": dataset, "study": study, "model": model, "number": estimate["text"]}
         del row["name"]
         if estimate["margins"]:
