@@ -191,7 +191,8 @@ def decisive_numbers(numbers: pd.DataFrame) -> dict[str, list[str]]:
     """Return by quantity, with its data, the numbers that decide, one a reading: `+10.15 points [+9.45, +10.85]`."""
     found: dict[str, list[str]] = {}
     for _, row in numbers.iterrows():
-        model = "" if title_of(row["model"]) in row["quantity"] else title_of(row["model"])
+        title = title_of(row["model"])
+        model = title if title not in row["quantity"] else ""
         of = ", ".join(filter(None, [row["quantity"], model, row["dataset"].split(" (")[0]]))
         short = TARGETS.get(row["target"], {}).get("short", "")
         shown = [row["text"], *([f"with {short}"] if short else [])]
