@@ -40,13 +40,18 @@ class Tree:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
+    def run(self, *arguments: str, before: Sequence[Path] = ()) -> str:
+        """Run Snakemake in the tree, which must succeed, and return everything that was said."""
+        done = self.snakemake(*arguments, before=before)
+        assert done.returncode == 0, done.stdout[-20000:]
+        return done.stdout
+
     def planned(self, *arguments: str) -> dict[str, int]:
         """Number of jobs of each rule that a dry run announces; empty when there is nothing to be done."""
-        run = self.snakemake("--dry-run", *arguments)
-        assert run.returncode == 0, run.stdout
-        if "Nothing to be done" in run.stdout:
+        said = self.run("--dry-run", *arguments)
+        if "Nothing to be done" in said:
             return {}
-        table = run.stdout.split("Job stats:")[1].split("\n\n")[0]
+        table = said.split("Job stats:")[1].split("\n\n")[0]
         jobs = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, flags=re.MULTILINE)}
         del jobs["total"]
         return jobs

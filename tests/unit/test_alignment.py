@@ -37,7 +37,6 @@ def test_balanced_pairs_of_one_class_only_count_alike() -> None:
     anchor, reference = torch.tensor([[-1.0, -1]]), torch.tensor([[1.0, -1, -1]])
     similarity, target = torch.rand(1, 2, 3), target_matrix(anchor, reference, "product")
     weights = balanced(target, anchor, reference).weights
-    assert weights is not None
     torch.testing.assert_close(weights / weights.sum(), torch.tensor([[[2.0, 1, 1], [2, 1, 1]]]) / 8)
     assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
 

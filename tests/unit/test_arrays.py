@@ -20,13 +20,10 @@ ARRAYS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def own(folder: Path) -> Raw:
-    return Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
-
-
 def read_arrays(folder: Path, arrays: dict[str, Any], **changes: Any) -> Prepared:
     np.savez(folder / "own.npz", **{name: array for name, array in arrays.items() if array is not None})
-    prepare(own(folder), folder / "out", ENTRY | changes, 0)
+    raw = Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
+    prepare(raw, folder / "out", ENTRY | changes, 0)
     return load(folder / "out")
 
 

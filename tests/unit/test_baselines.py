@@ -206,12 +206,8 @@ def fit_process(z: Floats, y: Labels, **settings: Any) -> GaussianProcess:
     return GaussianProcess().fit_rows(z, y, z, y, **PROCESS | settings)
 
 
-@pytest.fixture(scope="module")
-def moons() -> GaussianProcess:
-    return fit_process(*make_moons(600, noise=0.2, random_state=0))
-
-
-def test_gaussian_process_separates_two_moons(moons: GaussianProcess) -> None:
+def test_gaussian_process_separates_two_moons() -> None:
+    moons = fit_process(*make_moons(600, noise=0.2, random_state=0))
     z, y = make_moons(600, noise=0.2, random_state=1)
     predicted = moons.score_rows(z) > 0
     assert (predicted == y).mean() > 0.93, "a straight line reaches about 0.87"

@@ -31,11 +31,6 @@ def test_utility_of_an_hour_of_a_septic_stay(hour: int, alarm: float, silence: f
     assert UTILITY.silence[hour] == pytest.approx(silence)
 
 
-def test_utility_of_a_stay_without_sepsis() -> None:
-    assert (UTILITY.alarm[24:] == -0.05).all()
-    assert (UTILITY.silence[24:] == 0).all()
-
-
 def test_score_is_0_without_alarms_1_at_best_and_by_hand_between() -> None:
     best = np.r_[(np.arange(24) >= 6) & (np.arange(24) <= 21), np.zeros(10, dtype=bool)]
     assert utility_score(UTILITY, np.zeros(34)) == pytest.approx(0)

@@ -84,13 +84,10 @@ def run_alone(wheel: Path, script: str, *arguments: str) -> str:
 
 
 def test_the_wheel_holds_the_method_alone(wheel: Path) -> None:
-    assert sorted(path.name for path in wheel.iterdir()) == [
-        "clailearn",
-        f"clailearn-{clailearn.__version__}.dist-info",
-    ]
+    info = f"clailearn-{clailearn.__version__}.dist-info"
+    assert sorted(path.name for path in wheel.iterdir()) == ["clailearn", info]
     assert (wheel / "clailearn" / "py.typed").exists()
-    points = (wheel / f"clailearn-{clailearn.__version__}.dist-info" / "entry_points.txt").read_text()
-    assert "clailearn = clailearn.cli:main" in points
+    assert "clailearn = clailearn.cli:main" in (wheel / info / "entry_points.txt").read_text()
 
 
 def test_the_estimator_fits_and_predicts(wheel: Path) -> None:

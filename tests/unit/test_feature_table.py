@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -71,8 +72,6 @@ def test_rows_keep_features_label_and_group_and_no_group_crosses_a_split(csv: Pa
 
 
 def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path) -> None:
-    import duckdb
-
     packed, parquet = tmp_path / "wards.csv.gz", tmp_path / "wards.parquet"
     packed.write_bytes(gzip.compress(csv.read_bytes()))
     duckdb.sql(f"COPY (SELECT * FROM read_csv('{csv}')) TO '{parquet}' (FORMAT parquet)")
@@ -88,8 +87,6 @@ def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path
 def test_a_small_table_that_unpacks_to_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    import duckdb
-
     duckdb.sql(f"COPY (SELECT 1 AS a, 2 AS b, 'x' AS y FROM range(1000000)) TO '{tmp_path / name}'")
     monkeypatch.setattr("clailearn.limits.LARGEST_UNPACKED", 1000)
     with pytest.raises(InputError, match=rf"{name}: cannot be read \(ValueError: unpacks to .* expected at most"):
@@ -209,8 +206,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_a_damaged_table_is_named(tmp_path: Path, suffix: str, damage: str) -> None:
-    import duckdb
-
     path = tmp_path / f"wards{suffix}"
     with duckdb.connect() as database:
         database.register("wards", wards())

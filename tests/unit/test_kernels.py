@@ -68,7 +68,6 @@ def test_gradient_does_not_vanish_at_large_embeddings(family: str, size: int) ->
     z = embeddings(1, 32, size, dtype=torch.float32).requires_grad_()
     y = one_vs_rest(torch.arange(32) // 16, 1)
     alignment_loss(build(family, size, "full")(z, z), target_matrix(y, y, "product")).sum().backward()
-    assert z.grad is not None
     per_sample = z.grad.norm(dim=-1)
     assert per_sample.min() > 1e-5
 

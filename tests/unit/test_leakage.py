@@ -40,11 +40,6 @@ def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: floa
     assert sorted(np.concatenate([*parts])) == sorted(set(subjects))
 
 
-def test_the_validation_share_is_one_of_the_groups_that_are_not_for_test() -> None:
-    parts = group_split(np.arange(20), {"test_share": 0.4, "validation_share": 0.25}, 0, "subjects")
-    assert [len(part) for part in parts.values()] == [9, 3, 8]
-
-
 @QUICKLY
 @given(st.lists(st.integers(0, 9), min_size=60, max_size=300), st.floats(0.2, 0.8), SEEDS)
 def test_a_sample_is_for_training_or_for_validation(labels: list[int], share: float, seed: int) -> None:

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -126,21 +126,13 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
 
 @pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
 @pytest.mark.parametrize("family", ["cosine", "gaussian"])
-def test_sequential_with_all_references_is_algorithm_1_for_two_classes(trunk: str, family: str) -> None:
-    assert_same_state(*compared(trunk, family, 2, PRINTED))
-
-
-@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
-@pytest.mark.parametrize("family", ["cosine", "gaussian"])
-@pytest.mark.parametrize("target", ["product", "zero"])
-def test_sequential_with_all_references_is_algorithm_3(trunk: str, family: str, target: Target) -> None:
-    assert_same_state(*compared(trunk, family, 3, replace(PRINTED, target=target)))
-
-
-@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
-@pytest.mark.parametrize("family", ["cosine", "gaussian"])
-def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: str, family: str) -> None:
-    assert_same_state(*compared(trunk, family, 3, replace(PRINTED, schedule="joint", target="zero")))
+@pytest.mark.parametrize(
+    ("classes", "schedule", "target"),
+    [(2, "sequential", "product"), (3, "sequential", "product"), (3, "sequential", "zero"), (3, "joint", "zero")],
+)
+def test_a_schedule_is_its_algorithm(trunk: str, family: str, classes: int, schedule: Any, target: Target) -> None:
+    """Algorithm 1 of two classes; Algorithm 3, also with the classes of a step taken together."""
+    assert_same_state(*compared(trunk, family, classes, replace(PRINTED, schedule=schedule, target=target)))
 
 
 @pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])

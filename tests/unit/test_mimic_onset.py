@@ -58,13 +58,6 @@ def test_of_several_suspicions_the_first_that_sofa_confirms_counts(tmp_path: Pat
     assert ward.onsets(tmp_path, "suspicion", maximum_hours=120) == {1: 70, 2: -8}
 
 
-def test_one_patients_culture_and_anothers_antibiotic_are_no_suspicion(tmp_path: Path) -> None:
-    ward = septic(1, 2)
-    ward.culture(1, 20)
-    ward.drug(2, 20)
-    assert ward.onsets(tmp_path, "suspicion") == {}
-
-
 # The rule of Challenge 2019
 
 

@@ -22,9 +22,6 @@ DOCUMENTS = [
     REPOSITORY / "envs" / "README.md",
 ]
 
-WRITTEN = (".py", ".md", ".rst", ".yaml", ".smk", ".cff")
-"""Endings of files with text that people write."""
-
 
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_that_use_a_gpu() -> None:
     files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
@@ -77,31 +74,17 @@ def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
             node = node[key]
 
 
-def tracked_texts() -> dict[str, str]:
-    """Return the text of each tracked file but locks, by path; skip where there is no git, as in an unpacked archive."""
+def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_or_well_known() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout
     if not listed:
         pytest.skip("not a git checkout")
-    texts = {}
+    installed = re.compile(r"pip[ ]install ((?:-[^\s`]+ )*)[\"']?([^\s\\`\"')-][^\s\\`\"')]*)")
+    allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow|torch(vision)?(==<version>)?")
     for path in listed.splitlines():
         content = (REPOSITORY / path).read_bytes()
         if b"\0" not in content and not path.endswith(".lock"):
-            texts[path] = content.decode()
-    return texts
-
-
-def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_or_well_known() -> None:
-    installed = re.compile(r"pip[ ]install ((?:-[^\s`]+ )*)[\"']?([^\s\\`\"')-][^\s\\`\"')]*)")
-    allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow|torch(vision)?(==<version>)?")
-    for path, text in tracked_texts().items():
-        for options, name in installed.findall(text):
-            assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path} installs {name}"
-
-
-def test_the_paper_is_cited_by_what_its_readers_see_and_not_by_lines_of_its_source() -> None:
-    of_the_paper = re.compile(r"\blines? \d{3}\b", flags=re.IGNORECASE)
-    written = {path: text for path, text in tracked_texts().items() if path.endswith(WRITTEN)}
-    assert {path: match[0] for path, text in written.items() if (match := of_the_paper.search(text))} == {}
+            for options, name in installed.findall(content.decode()):
+                assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path} installs {name}"
 
 
 def test_code_of_the_readme_runs() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from replication.metrics.intervals import holm
-from replication.report.labels import METRICS, MINI_NOTE, Metric
+from replication.report.labels import MINI_NOTE, Metric
 from replication.report.tables.layout import Best, Block, Group, Layout, number, pivot, to_latex, to_markdown
 from replication.report.tables.render import Table, render
 from replication.runs.outputs import declared
@@ -50,12 +50,6 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_both_forms(name: str) ->
         assert cell in table.md
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
         assert f"{row['printed']:g}".rstrip("0") in table.tex
-
-
-def test_a_cell_has_true_minus_signs_the_parts_that_are_known_and_a_bound_for_small_p() -> None:
-    assert number(-0.517, METRICS["accuracy"], 0.25, -2.178, 1.13) == "−0.52 (0.25) [−2.18, 1.13]"
-    assert number(-0.517, METRICS["ece"]) == "−0.517"
-    assert [number(p, METRICS["p"]) for p in (0.0042, 0.0009, float("nan"))] == ["0.0042", "<0.001", "–"]
 
 
 def test_the_two_forms_show_the_same_texts_each_in_its_own_spelling() -> None:

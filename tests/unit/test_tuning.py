@@ -85,9 +85,6 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
     assert load_settings(REPOSITORY, own, "mini")["tuned"] is None
 
 
-TUNED = "tuning-cifar10"
-
-
 @cache
 def best_trials() -> dict[str, dict[str, int]]:
     """Return the number of the chosen trial by tuning and model."""
@@ -98,7 +95,7 @@ def best_trials() -> dict[str, dict[str, int]]:
 
 
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
+    root = copy_evidence(tmp_path / "published", "cifar10", "tuning-cifar10")
     records = read_records(root / "cifar10" / "evidence" / RUNS)
     for record in records:
         if record["run"].startswith("cifar10/clai-c/"):

@@ -12,14 +12,9 @@ from support.copies import Tree
 pytestmark = pytest.mark.chaos
 
 
-@pytest.fixture
-def disturbed(undisturbed: Tree, tmp_path: Path) -> Tree:
-    """A copy of the undisturbed one, for an accident."""
-    return Tree(Path(shutil.copytree(undisturbed.path, tmp_path / "copy")))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_outputs_are_equal_to_the_byte_after_an_accident(kind: str, undisturbed: Tree, disturbed: Tree) -> None:
+def test_outputs_are_equal_to_the_byte_after_an_accident(kind: str, undisturbed: Tree, tmp_path: Path) -> None:
+    disturbed = Tree(Path(shutil.copytree(undisturbed.path, tmp_path / "copy")))
     chaos = Chaos(disturbed, random.Random(list(KINDS).index(kind)))
     if chaos.draw.randrange(2):  # half of the kinds begin at the beginning
         for folder in (*FOLDERS, "logs", ".snakemake"):

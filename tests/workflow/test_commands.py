@@ -71,8 +71,7 @@ TARGETS = targets_by_configuration()
 @pytest.mark.parametrize("configuration", sorted(TARGETS), ids=lambda words: " ".join(words) or "no options")
 def test_targets_of_snakemake_can_be_planned(tree: Tree, configuration: Command) -> None:
     words = ["--dry-run", "--quiet=all", "--configfile", "local.yaml", *configuration]
-    planned = tree.snakemake(*sorted(TARGETS[configuration]), *words)
-    assert planned.returncode == 0, planned.stdout[-5000:]
+    tree.run(*sorted(TARGETS[configuration]), *words)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,7 @@ def render_again(tree: Tree) -> list[str]:
     """Render all outputs of the published evidence with the settings in local.yaml; return the files that change."""
     before = {path: path.read_bytes() for path in (tree.path / "paper_figures").rglob("*") if path.is_file()}
     rules = ("render_table", "draw_figure", "judge_claims")
-    run = tree.snakemake("--cores", "2", "outputs", "--configfile", "local.yaml", "--forcerun", *rules)
-    assert run.returncode == 0, run.stdout[-20000:]
+    tree.run("--cores", "2", "outputs", "--configfile", "local.yaml", "--forcerun", *rules)
     return [str(path) for path, content in before.items() if path.read_bytes() != content]
 
 
@@ -65,8 +64,7 @@ def test_a_kernel_and_a_baseline_run_by_their_recipes(tree: Tree) -> None:
     with (tree.path / "workflow" / "config" / "models.yaml").open("a") as file:
         file.write(block("clai-l:") + block("nearest-centroid:"))
     targets = [f"results/mini/cifar10/{model}/seed0/metrics.csv" for model in ("clai-l", "nearest-centroid")]
-    run = tree.snakemake("--cores", "2", *targets)
-    assert run.returncode == 0, run.stdout[-20000:]
+    tree.run("--cores", "2", *targets)
     for target in targets:
         metrics = pd.read_csv(tree.path / target)
         assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"
@@ -87,8 +85,7 @@ def test_a_source_is_one_module_with_a_name_and_one_entry(tree: Tree) -> None:
     write_code(tree, "Pictures as rows")
     check = tree.path / "src" / "replication" / "runs" / "config_check.py"
     check.write_text(check.read_text().replace("SOURCES = {\n", "SOURCES = {\n" + block('"csv_pictures":')))
-    run = tree.snakemake(target, "--configfile", "local.yaml")
-    assert run.returncode == 0, run.stdout
+    tree.run(target, "--configfile", "local.yaml")
     info = json.loads((tree.path / target).read_text())
     assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
     assert tree.planned(target, "--configfile", "local.yaml") == {}
@@ -110,11 +107,10 @@ def test_own_data_have_their_outputs_and_change_no_other_file(tree: Tree) -> Non
     (tree.path / "local.yaml").write_text(yaml.safe_dump(own_settings))
     own = tree.path / "paper_figures" / "own" / "pets"
     before = {path: path.read_bytes() for path in tree.path.rglob("*") if path.is_file()}
-    run = tree.snakemake("--cores", "2", "own", "--configfile", "local.yaml")
-    assert run.returncode == 0, run.stdout[-20000:]
-    assert "found the classes cat and dog, and no `positive`: the last one is" in run.stdout
-    assert "published evidence" not in run.stdout
-    end = "\n".join(run.stdout.splitlines()[-12:])
+    said = tree.run("--cores", "2", "own", "--configfile", "local.yaml")
+    assert "found the classes cat and dog, and no `positive`: the last one is" in said
+    assert "published evidence" not in said
+    end = "\n".join(said.splitlines()[-12:])
     assert re.search(r"Model +Accuracy.*\nCLaI-M +\d+\.\d+ .*\nMajority class, always .*\nPositive class: dog\n", end)
     assert "Predict: clailearn predict results/real/pets/models/clai-m pets --votes 3" in end
     assert "Positive class: dog." in (own / "table_accuracy.md").read_text()

@@ -102,7 +102,6 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     planned = miniature.planned(*targets)
     assert planned["mini_train_model"] == planned["mini_evaluate"] == 1
     assert not planned.keys() & DATA_RULES
-    repeated = miniature.snakemake("--cores", "4", *targets)
-    assert repeated.returncode == 0, repeated.stdout[-20000:]
+    miniature.run("--cores", "4", *targets)
     second = repeatable(miniature, made)
     assert [name for name in first if first[name] != second[name]] == []

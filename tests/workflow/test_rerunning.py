@@ -21,7 +21,7 @@ TAKE_OVER = ["--touch", "--forceall", "evidence"]
 def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature: Tree) -> None:
     """A fresh copy is given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
     evidence = [file for files in (evidence_files, prediction_files) for file in files("results/mini", "cifar10", MINI)]
-    assert miniature.snakemake("--cores", "2", *evidence).returncode == 0
+    miniature.run("--cores", "2", *evidence)
     for name in ("cifar10", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"
         shutil.copytree(source, tree.path / "results" / "real" / name / "evidence")
@@ -29,13 +29,11 @@ def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature
             os.utime(file, (time.time() - 10 * 365 * 86400,) * 2)
     assert "train_model" in tree.planned("outputs", *OWN)
     before = {file: file.read_bytes() for file in (tree.path / "results").rglob("*") if file.is_file()}
-    touched = tree.snakemake(*TAKE_OVER, *OWN)
-    assert touched.returncode == 0, touched.stdout
+    tree.run(*TAKE_OVER, *OWN)
     planned = tree.planned("outputs", *OWN)
     assert [name for name in planned if not name.startswith(RENDERING) and name != "outputs"] == []
     assert {"render_table", "judge_claims", "draw_figure"} <= planned.keys()
-    run = tree.snakemake("paper_figures/table1.tex", *OWN)
-    assert run.returncode == 0, run.stdout
+    tree.run("paper_figures/table1.tex", *OWN)
     content = json.loads((tree.path / "paper_figures" / "table1.json").read_text())
     assert content["evidence"] == "real"
     assert content["data"] == ["CIFAR-10 (miniature synthetic)"]

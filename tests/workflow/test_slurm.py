@@ -52,7 +52,6 @@ def held(tree: Tree, running: Cluster, run: str) -> Job:
     checkpoint = tree.path / "results/mini" / run / "checkpoint.pt"
     running.wait(checkpoint.exists, 600)
     job = running.last(rule_of(run))
-    assert job is not None
     for process in running.processes(job):
         os.kill(process, signal.SIGSTOP)
     return job
