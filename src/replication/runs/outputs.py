@@ -239,7 +239,6 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     groups = {
         "every dataset": [name for name in settings["datasets"] if name in own],
         "every tuning": [f"{PREFIX}{name}" for name in tunings],
-        "every tuned dataset": [name for name in tunings if name in own],
     }
     return [name for entry in OUTPUTS[output]["names"] for name in groups.get(entry, [entry])]
 

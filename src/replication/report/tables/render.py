@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import holm, minus, over_samples
+from replication.metrics.intervals import holm, minus
 from replication.report.evidence import (
     Evidence,
     identified,
@@ -236,18 +236,17 @@ def benchmark(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 
 
 def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
-    """Return a row a trial, `scored_on` validation samples, and a row a model with the test score of its chosen settings.
+    """Return a row a trial, with its score on validation samples.
 
     Settings are those that differ among the trials of a model, and `error` is the standard error of their means over seeds. The
-    chosen trial has the number of `trials` and the `cpu_minutes` of all of them. A model whose runs have other settings than its
-    chosen trial has no test score.
+    chosen trial has the number of `trials` and the `cpu_minutes` of all of them.
     """
     evidence = sources.evidence
-    parts = [pd.DataFrame(columns=["name", "cell", "metric", "mean", "sd", "low", "high", "error"])]
+    parts = [pd.DataFrame(columns=["name", "cell", "metric", "mean", "sd", "error"])]
     for tuning in [name for name in evidence.at_hand() if name.startswith(PREFIX)]:
         runs = evidence.runs(tuning)
         minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
-        for model, own in _scores(evidence, tuning).groupby("model", sort=False):
+        for _, own in _scores(evidence, tuning).groupby("model", sort=False):
             error = standard_error(own["sd"], int(own["n"].max()))
             chosen = own["trial"] == f"trial{chosen_trial(own['mean'].tolist(), error)}"
             settings = _settings(evidence, tuning, list(own["cell"]))
@@ -255,14 +254,11 @@ def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
             drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
             spent = own["cell"].map(minutes)
             parts.append(own.drop(columns="model").assign(
-                name=tuning, scored_on="validation", error=error, trials=len(own), chosen=chosen,
+                name=tuning, error=error, trials=len(own), chosen=chosen,
                 cpu_minutes=spent.mask(chosen, spent.sum()), settings=[_text(drawn.loc[cell]) for cell in own["cell"]],
                 setup=METRICS[own["metric"].iloc[0]].title,
             ))  # fmt: skip
-            best, dataset = own[chosen].iloc[0], evidence.dataset_of(tuning)
-            tested = _test_score(evidence, dataset, str(model), best["metric"], drawn.loc[best["cell"]])
-            parts.append(tested.assign(scored_on="test"))
-    columns = ["mean", "sd", "low", "high", "error"]
+    columns = ["mean", "sd", "error"]
     return paper.with_data(evidence, in_units(pd.concat(parts, ignore_index=True), METRICS.values(), columns))
 
 
@@ -281,21 +277,6 @@ def _settings(evidence: Evidence, name: str, cells: Sequence[str]) -> pd.DataFra
     settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_cell, runs)))
     settings = settings.astype(object).where(settings.notna(), None)
     return settings[~settings.reset_index().map(str).duplicated().to_numpy()]
-
-
-def _test_score(evidence: Evidence, name: str, model: str, metric: str, drawn: pd.Series) -> pd.DataFrame:
-    """Return the test score of a model, or no row where its runs have other settings than those drawn.
-
-    Its limits are a 95 % interval over seeds or folds; with one seed over test samples, where there are comparisons.
-    """
-    runs = _settings(evidence, name, [model]).reindex(columns=drawn.index)
-    same = len(runs) > 0 and bool((runs.map(str) == drawn.map(str)).all(axis=None))
-    values = evidence.metrics(name).assign(name=name)
-    found = summary(values[(values["cell"] == model) & (values["metric"] == metric) & same], list(paper.KEYS))
-    sampled = over_samples(evidence.frame(name, "comparisons.csv"), metric, model)
-    if sampled and (found["n"] == 1).all():
-        found = found.assign(low=sampled.low, high=sampled.high)
-    return found
 
 
 def _text(settings: pd.Series) -> str:
