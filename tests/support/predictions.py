@@ -40,7 +40,7 @@ def recordings() -> tuple[Samples, dict[RunId, Predictions]]:
         score = (2 * y - 3 + rng.normal(size=stays)[stay] + 0.3 * rng.normal(size=len(y))).astype(np.float32)[rows]
         fitted = Calibration(slope=0.8, intercept=-0.5)
         calibrated = expit(fitted.slope * score + fitted.intercept).astype(np.float32)
-        parts = (score, expit(score), calibrated, score > -0.7, fitted)
+        parts = (score, expit(score), calibrated, fitted)
         runs[RunId("challenge2019", "clai-m", 0, number)] = Predictions(*parts)
     return Samples(y, stay, stay, fold), runs
 
@@ -61,7 +61,7 @@ def write_predicted_evidence(root: Path) -> Path:
         save_predictions(folder / f"predictions_{model}.parquet", runs)
         both[model] = {run.seed: part for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure_predictions(samples.y, part, None, recordings=False) | {"temperature": TEMPERATURE}
+            metrics = measure_predictions(samples.y, part, recordings=False) | {"temperature": TEMPERATURE}
             reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
             rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
             tables[str(run)] = pd.DataFrame(rows)

@@ -109,14 +109,12 @@ def test_no_threshold_has_a_higher_f1_than_the_chosen_one(pairs: list[tuple[bool
     assert f1_score(y, score > threshold, zero_division=0) == pytest.approx(best)
 
 
-def test_log_loss_brier_and_risk_coverage_by_hand() -> None:
+def test_log_loss_and_brier_by_hand() -> None:
     y = np.array([0, 1, 1, 0])
     p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
     m = sample_metrics(y, p, p)
     assert m["log_loss"] == m["log_loss_scaled"] == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.4]).mean())
     assert m["brier_scaled"] == pytest.approx(np.square([0.1, 0.2, 0.6, 0.6]).mean())
-    # Risks at coverages of one to four: the two errors of the same confidence come together.
-    assert m["aurc"] == pytest.approx((0 + 0 + 1 / 3 + 2 / 4) / 4)
 
 
 # Calibration recovers what made the scores

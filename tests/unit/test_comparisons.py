@@ -5,8 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import softmax
+from sklearn.metrics import roc_auc_score
 
-from replication.metrics.bootstrap import SAMPLE_METRICS, Predictions, compare_models
+from replication.metrics.bootstrap import SAMPLE_METRICS, Predictions, Ranked, compare_models
 from replication.metrics.classification import sample_metrics
 from replication.metrics.intervals import paired_difference
 
@@ -114,3 +115,19 @@ def test_degrees_of_freedom_are_never_below_those_of_the_fewest() -> None:
     found = paired_difference(np.array([0.0, 0.2]), np.array([[-0.01, 0.21], [0.01, 0.19]] * 10), groups=2)
     error = 0.2 / np.sqrt(2) / np.sqrt(2)
     assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 1) * error)
+
+
+def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    score, weight = np.round(rng.normal(size=300) + y, 1), rng.integers(0, 4, 300).astype(float)
+    _, area = Ranked(y, score, np.arange(300), 300).areas(np.stack([np.ones(300), weight]))
+    assert area == pytest.approx(roc_auc_score(y, score, sample_weight=weight))
+    group = rng.integers(0, 40, 300)
+    (area,) = Ranked(y, score, group, 40).areas(weight[None, :40])
+    assert area == pytest.approx(roc_auc_score(y, score, sample_weight=weight[:40][group]))
+
+
+@pytest.mark.parametrize("weight", [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+def test_areas_need_both_classes(weight: list[float]) -> None:
+    assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3), 3).areas(np.array([weight]))).all()

@@ -100,7 +100,7 @@ def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shar
     _, evaluation, _ = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     value = evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8
-    assert {"utility", "auprc", "ece_positive_rate"} <= set(evaluation.metrics["metric"])
+    assert {"f1_validation", "auprc", "ece_positive_rate"} <= set(evaluation.metrics["metric"])
     assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
     assert len(run.splits.test) == 13
 

@@ -53,15 +53,13 @@ rule compare_models:
         predictions=files_of_models("predictions.parquet", MODELS),
         library=EVALUATION,
     output:
-        "<results>/{dataset}/evidence/{file}",
+        "<results>/{dataset}/evidence/comparisons.csv",
     log:
-        "<logs>/{dataset}/compare_models/{file}.log",
-    wildcard_constraints:
-        file="comparisons.csv|intervals.csv",
+        "<logs>/{dataset}/compare_models.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Compare the models of {wildcards.dataset}: {wildcards.file}, over test samples or patients."
+        "Compare the models of {wildcards.dataset} over seeds and test samples."
     script:
         "../scripts/compare_models.py"
 

@@ -1,4 +1,4 @@
-"""Compare all models of a dataset from their predictions: over seeds and samples, or on recordings by intervals over patients."""
+"""Compare all models of a dataset from their predictions, over seeds and samples."""
 
 from pathlib import Path
 
@@ -14,5 +14,4 @@ runs = {
     for path in snakemake.input.predictions
     for _, predictions in load_predictions(Path(path), samples, classes)
 }
-compared = compare_runs(samples, runs, data.info.get("label_hours_before"))
-compared.to_csv(snakemake.output[0], index=False, float_format="%.6g")
+compare_runs(samples, runs).to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -20,7 +20,6 @@ from clailearn.pictures import is_own
 from replication.datasets.files import reading
 from replication.datasets.prepared import DEVELOPMENT, Writer, require_classes
 from replication.datasets.sources import Raw, Source
-from replication.metrics.hourly import segments
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -170,6 +169,12 @@ def patient_folds(patients: Indices, positive: Mask, folds: int, seed: int) -> I
     for k, (_, test) in enumerate(splitter.split(patients, positive, groups=None if alone else patients)):
         fold[test] = k
     return fold
+
+
+def segments(values: npt.NDArray[Any]) -> tuple[Indices, Indices]:
+    """Return the first row and the length of each run of equal values (rows,), in order."""
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    return starts, np.diff(starts, append=len(values))
 
 
 def hourly_names(variables: Sequence[str]) -> list[str]:

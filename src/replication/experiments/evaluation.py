@@ -21,16 +21,13 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
 from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
-from replication.datasets.prepared import Prepared
 from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
-from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility
 from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI, Voting, voted
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
-from replication.models.items import recording_rows
 from replication.models.run import Run
 from replication.runs.registry import MODELS
 from replication.runs.run import RunId
@@ -57,8 +54,7 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
-    kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples;
-    an alarm is a score above the threshold that served validation patients best.
+    kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples.
     """
 
     metrics: pd.DataFrame
@@ -101,12 +97,6 @@ def measure(
     return evaluation, embedded, process, controls
 
 
-def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
-    """Return the Challenge's utilities of these hours of recordings; None without a known onset."""
-    before = data.info.get("label_hours_before")
-    return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
-
-
 def evaluate(run: Run, model: Model) -> tuple[Evaluation, dict[str, Embedded]]:
     """Evaluate a fitted model on the test samples of a run: CLaI by each decision rule, others by their scores.
 
@@ -142,9 +132,8 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
     """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes.
 
-    Validation samples calibrate, and choose the thresholds for F1 and for alarms.
+    Validation samples calibrate, and choose the threshold for F1.
     """
-    recordings, utility, alarm = run.data.info["kind"] == "recordings", None, None
     if test.score.ndim == 2:
         fitted, threshold = Calibration(fit_temperature(val.score, val.y)), None
         probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
@@ -153,18 +142,13 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
         fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
         probability = positive_probability(test.score) if voted else expit(test.score)
         calibrated = logistic(test.score)
-    if recordings:
-        _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
-        scored_rows = val_rows if run.scored_split == "val" else test_rows
-        validation, utility = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
-        alarm = None if validation is None else test.score > choose_alarm_threshold(validation, val.score)
-    given = Predictions(test.score, probability, calibrated, alarm, fitted)
-    metrics = measure_predictions(test.y, given, utility, recordings, threshold)
+    given = Predictions(test.score, probability, calibrated, fitted)
+    metrics = measure_predictions(test.y, given, run.data.info["kind"] == "recordings", threshold)
     if threshold is None:
         metrics["temperature"] = fitted.temperature
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
     score, raw, mapped = (part.astype(np.float32) for part in (test.score, probability, calibrated))
-    return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, alarm, fitted))
+    return Evaluation(rows, reliability_of(test.y, given), Predictions(score, raw, mapped, fitted))
 
 
 def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], numbers: Collection[int]) -> pd.DataFrame:

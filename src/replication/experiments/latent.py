@@ -15,7 +15,7 @@ from sklearn.manifold import TSNE
 from clailearn.kernels import Kernel
 from replication.datasets.files import read_parquet
 from replication.datasets.prepared import Prepared
-from replication.metrics.hourly import segments
+from replication.datasets.recordings import segments
 from replication.models.base import create
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.items import recording_rows

@@ -4,11 +4,11 @@
 is tested on, in the order of the samples. docs/architecture.md says what the columns mean.
 
 Scores are rounded to BITS significant bits, so that the files stay small; log-odds keep their resolution where events are rare.
-The predicted class and the alarms are exact. The files hold no measurements and no identifiers.
+The predicted class is exact. The files hold no measurements and no identifiers.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,8 @@ from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared
-from replication.metrics.bootstrap import DRAWS, Calibration, Fold, Predictions, compare_models, patient_intervals
+from replication.metrics.bootstrap import DRAWS, Calibration, Predictions, compare_models
 from replication.metrics.classification import binary_metrics, sample_metrics
-from replication.metrics.hourly import HourlyUtility, hourly_utility, utility_score
 from replication.runs.run import RunId
 
 Floats = NDArray[np.float64]
@@ -31,8 +30,8 @@ BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
 _FITTED = ("temperature", "slope", "intercept", "vote")
 _SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
-_TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
-_OPTIONAL = ("recording", "fold", "alarm")
+_TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept")
+_OPTIONAL = ("recording", "fold")
 _LARGEST = np.nextafter(np.float32(1), np.float32(0))
 """A larger vote would have infinite log-odds."""
 
@@ -69,32 +68,8 @@ def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
-    """Return the test samples of a fold, or all without folds, and no predictions yet."""
-    rows = samples.rows(number)
-    y, utility = samples.y[rows], None
-    if samples.recording is not None and label_hours_before is not None:
-        utility = hourly_utility(y, samples.recording[rows], label_hours_before)
-    return Fold(number, y, samples.group[rows], utility)
-
-
-def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_before: float | None) -> list[Fold]:
-    """Return the test folds of each seed with what its models predict."""
-    by_fold: dict[tuple[int, int | None], dict[str, Predictions]] = {}
-    for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
-        by_fold.setdefault((run.seed, run.fold), {})[run.cell] = runs[run]
-    return [
-        replace(fold_of(samples, number, label_hours_before), predictions=by_cell)
-        for (_, number), by_cell in by_fold.items()
-    ]
-
-
 def measure_predictions(
-    y: NDArray[np.int64],
-    given: Predictions,
-    utility: HourlyUtility | None,
-    recordings: bool,
-    threshold: float | None = None,
+    y: NDArray[np.int64], given: Predictions, recordings: bool, threshold: float | None = None
 ) -> dict[str, float]:
     """Return the metrics of predictions of samples with these labels; of two classes a threshold gives one F1 more.
 
@@ -104,23 +79,15 @@ def measure_predictions(
     if given.score.ndim == 2:
         return sample_metrics(y, probability, calibrated)
     metrics = binary_metrics(y, given.score, probability, calibrated, threshold)
-    if not recordings:
-        metrics = sample_metrics(y, probability, calibrated) | metrics
-    if utility is not None and given.alarm is not None:
-        metrics["utility"] = utility_score(utility, given.alarm)
-    return metrics
+    return metrics if recordings else sample_metrics(y, probability, calibrated) | metrics
 
 
-def compare_runs(
-    samples: Samples, runs: Mapping[RunId, Predictions], label_hours_before: float | None, draws: int = DRAWS
-) -> pd.DataFrame:
-    """Compare the models of these runs: `intervals.csv` of recordings, over patients, and `comparisons.csv` of other samples.
+def compare_runs(samples: Samples, runs: Mapping[RunId, Predictions], draws: int = DRAWS) -> pd.DataFrame:
+    """Compare the models of these runs: `comparisons.csv`.
 
     The epochs of a sleeper resemble each other, so that sleepers are drawn; images stand for themselves.
     """
     models = list(dict.fromkeys(run.cell for run in runs))
-    if samples.fold is not None:
-        return patient_intervals(folds_of(samples, runs, label_hours_before), models, draws)
     by_model = {model: {run.seed: found for run, found in runs.items() if run.cell == model} for model in models}
     return compare_models(samples.y, samples.group, by_model, draws)
 
@@ -147,7 +114,6 @@ def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
                 "vote": fitted.vote,
                 "slope": fitted.slope,
                 "intercept": fitted.intercept,
-                **({} if given.alarm is None else {"alarm": given.alarm}),
             }
         else:
             rounded = _rounded(score - score.max(axis=1, keepdims=True))
@@ -183,8 +149,7 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
             log_odds = rows["log_odds"].to_numpy(np.float64)
             score = np.tanh(log_odds / 2) if fitted.vote else log_odds
             parts = score, expit(log_odds), LogisticCalibration(fitted.slope, fitted.intercept)(score)
-        alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
-        yield run.replicate, Predictions(*parts, alarm, fitted)
+        yield run.replicate, Predictions(*parts, fitted)
 
 
 def gather_predictions(path: Path, sources: Iterable[Path]) -> None:

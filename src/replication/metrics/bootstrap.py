@@ -1,27 +1,22 @@
 """Intervals from a bootstrap of predictions: of each model, and of the differences between models.
 
-Hours of a patient resemble each other, and so do the epochs of a sleeper. So the bootstrap draws patients, or groups of samples
-(Efron & Tibshirani 1993). All seeds share the test samples and the draws, so that more seeds do not pass for more samples.
+Epochs of a sleeper resemble each other. So the bootstrap draws groups of samples (Efron & Tibshirani 1993). All seeds share the
+test samples and the draws, so that more seeds do not pass for more samples.
 
-Metrics of recordings (`patient_intervals`). The average precision of rare events is skewed and its draws are biased, so intervals
-are bias-corrected and accelerated (BCa, Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc.
-82:171-185).
-
-Metrics of samples (`compare_models`). Runs of all models are scored on the same test samples, so differences are paired by
-sample and by seed. McNemar's test would take the runs at hand for all that training can give, and a t-interval over seeds the
-test samples for all that there are. The model here has both as random: a difference is the mean over S seeds that are crossed
-with the same samples, as readers and cases are in the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat.
-Simul. Comput. 24:285-308; Hillis 2007, Stat. Med. 26:596-619, for the degrees of freedom). The samples' part of the variance
-comes from the draws, the seeds' part from their spread: two to five seeds are too few to be drawn, since percentiles of such
-draws never leave the range of the seeds. The interval is a Student t with the degrees of freedom of both parts. In simulations
-with normal parts it covers about as often as it says; where the spread of seeds is several times that of the samples it covers
-.88 of the time with two seeds, .91 with three and .94 with five.
+Runs of all models are scored on the same test samples, so differences are paired by sample and by seed. McNemar's test would take
+the runs at hand for all that training can give, and a t-interval over seeds the test samples for all that there are. The model
+here has both as random: a difference is the mean over S seeds that are crossed with the same samples, as readers and cases are in
+the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat. Simul. Comput. 24:285-308; Hillis 2007, Stat. Med.
+26:596-619, for the degrees of freedom). The samples' part of the variance comes from the draws, the seeds' part from their
+spread: two to five seeds are too few to be drawn, since percentiles of such draws never leave the range of the seeds. The
+interval is a Student t with the degrees of freedom of both parts. In simulations with normal parts it covers about as often as it
+says; where the spread of seeds is several times that of the samples it covers .88 of the time with two seeds, .91 with three and
+.94 with five.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,16 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from replication.metrics.classification import ECE_BINS, class_probabilities, ranked_classes, top_label
-from replication.metrics.hourly import HourlyUtility, utility_parts
-from replication.metrics.intervals import Floats, bca_limits, paired_difference
+from replication.metrics.intervals import Floats, paired_difference
 from replication.runs.run import COLUMNS
 
-PATIENT_METRICS = ("auroc", "auprc", "utility")
 SAMPLE_METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
 DRAWS = 1000
-"""Draws of patients or test samples behind an interval, the number that Efron & Tibshirani (1993) advise for its limits."""
-JACKKNIFE_GROUPS = 200
-"""Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
+"""Draws of test samples behind an interval, the number that Efron & Tibshirani (1993) advise for its limits."""
 DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
 
@@ -58,36 +49,21 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
+    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more."""
 
     score: NDArray[np.floating]
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
-    alarm: NDArray[np.bool_] | None = None
     calibration: Calibration = Calibration()
 
 
-@dataclass(frozen=True)
-class Fold:
-    """The test rows of a fold, and the predictions of the models of one seed on them.
-
-    number: of the fold; its seeds share it. y, patient: (rows,). utility: None where alarms have none. predictions: by model.
-    """
-
-    number: int | None
-    y: NDArray[np.int64]
-    patient: NDArray[np.int64]
-    utility: HourlyUtility | None
-    predictions: Mapping[str, Predictions] = field(default_factory=dict)
-
-
 class Ranked:
-    """Samples in falling order of their scores, for areas under curves of weighted samples.
+    """Samples in falling order of their scores, for areas under the ROC curve of weighted samples.
 
     Only sums of weights between the places of positives are needed. They are products of sparse counts with the weights, so that
     many draws at once cost little.
 
-    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient. units: number of
+    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its group. units: number of
     weights.
     """
 
@@ -107,7 +83,7 @@ class Ranked:
         self.gained = _counts(group, unit[positive], len(first), units)
 
     def areas(self, weights: Floats) -> Floats:
-        """Return ROC-AUC and average precision (draws, 2), NaN where a class has no weight, by weights (draws, units)."""
+        """Return the area (draws,), NaN where a class has no weight, by weights (draws, units)."""
         called = np.zeros((self.between.shape[0] + 1, len(weights)))
         np.cumsum(self.between @ weights.T, axis=0, out=called[1:])
         # At each score that a positive has: its positives, and positives and samples with at least that score.
@@ -116,15 +92,8 @@ class Ranked:
         positives = gained.sum(axis=0)
         negatives = called[-1] - positives
         outranked = negatives - (at_end - true) + (at_end - begin - gained) / 2  # half of the negatives that tie
-        precisions = np.divide(true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
-        roc_auc = _ratio((gained * outranked).sum(axis=0), positives * negatives)
-        precision = _ratio((gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0))
-        return np.stack([roc_auc, precision], axis=1)
-
-
-def _ratio(part: Floats, whole: NDArray[Any]) -> Floats:
-    """Return part / whole; NaN where whole is 0."""
-    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
+        pairs = positives * negatives
+        return np.divide((gained * outranked).sum(axis=0), pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0)
 
 
 def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:
@@ -132,86 +101,9 @@ def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns:
     return csr_array((np.ones(len(row)), (row, column)), shape=(rows, columns))  # adds up what occurs twice
 
 
-def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int = DRAWS) -> pd.DataFrame:
-    """Return 95 % BCa intervals of each metric, a mean over the folds, of all seeds, that have the model and the metric.
-
-    folds: those of the same number have the same test patients. draws: of the bootstrap; without any, the limits are NaN. Returns
-    the columns of `intervals.csv`; `other` is empty, and names a model in older evidence, which has differences, too.
-    """
-    units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
-    measured = np.full((draws + 1, len(folds), len(models), len(PATIENT_METRICS)), np.nan)
-    without: dict[int | None, Floats] = {}
-    generator = np.random.default_rng(0)
-    patients_in_all = 0
-    for number, indices in units.items():
-        patients, rows = np.unique(folds[indices[0]].patient, return_inverse=True)
-        count = len(patients)
-        patients_in_all += count
-        measure = _patient_measure([folds[f] for f in indices], models, rows, count)
-        drawn = (np.bincount(generator.integers(count, size=count), minlength=count) for _ in range(draws))
-        measured[:, indices] = in_parts(measure, np.stack([np.ones(count), *drawn]))
-        # Neighbours in the order of patients, who may be alike, are in different groups.
-        group = np.arange(count) % JACKKNIFE_GROUPS
-        without[number] = in_parts(measure, (group != np.unique(group)[:, None]).astype(np.float64))
-    jackknife = []
-    for number, values in without.items():
-        deleted = np.repeat(measured[:1], len(values), axis=0)
-        deleted[:, units[number]] = values
-        jackknife.append(_mean_over_folds(deleted))
-    means = _mean_over_folds(measured)
-    rows_of_table = []
-    for m, model in enumerate(models):
-        for k, metric in enumerate(PATIENT_METRICS):
-            value, *on_draws = means[:, m, k]
-            if not np.isnan(value):
-                low, high = bca_limits(value, np.array(on_draws), [part[:, m, k] for part in jackknife])
-                rows_of_table.append((model, "", metric, value, low, high, patients_in_all, draws))
-    return pd.DataFrame(rows_of_table, columns=COLUMNS["intervals.csv"])
-
-
 def in_parts(measure: Callable[[Floats], Floats], weights: Floats) -> Floats:
     """Return what weights (draws, units) measure, of DRAWS_AT_ONCE at a time."""
     return np.concatenate([measure(weights[i : i + DRAWS_AT_ONCE]) for i in range(0, len(weights), DRAWS_AT_ONCE)])
-
-
-def _patient_measure(
-    folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
-) -> Callable[[Floats], Floats]:
-    """Return the function from weights of patients (draws, count) to `PATIENT_METRICS`, or NaN, of each fold and model."""
-    runs = {
-        (f, m): fold.predictions[model]
-        for f, fold in enumerate(folds)
-        for m, model in enumerate(models)
-        if model in fold.predictions
-    }
-    ranked = {(f, m): Ranked(folds[f].y, run.score, rows, count) for (f, m), run in runs.items()}
-    utilities = {(f, m): _by_patient(folds[f].utility, run.alarm, rows, count) for (f, m), run in runs.items()}
-
-    def measure(weights: Floats) -> Floats:
-        measured = np.full((len(weights), len(folds), len(models), len(PATIENT_METRICS)), np.nan)
-        for f, m in runs:
-            measured[:, f, m, :2] = ranked[f, m].areas(weights)
-            earned, silence, best = (weights @ part for part in utilities[f, m])
-            measured[:, f, m, 2] = _ratio(earned - silence, best - silence)
-        return measured
-
-    return measure
-
-
-def _mean_over_folds(measured: Floats) -> Floats:
-    """Return the mean over the folds where a metric is defined, (N, folds, ...) -> (N, ...); NaN where it is in none."""
-    return _ratio(np.nansum(measured, axis=1), (~np.isnan(measured)).sum(1))  # nanmean would warn
-
-
-def _by_patient(
-    utility: HourlyUtility | None, alarms: NDArray[np.bool_] | None, rows: NDArray[np.intp], count: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return the utility of alarms, of none and of the best, each summed by patient (count,); 0 without any."""
-    if utility is None or alarms is None:
-        return (np.zeros(count),) * 3
-    parts = utility_parts(utility, alarms)
-    earned, silent, most = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
-    return earned, silent, most
 
 
 def compare_models(
@@ -282,7 +174,7 @@ def _sample_measure(
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
-        areas = np.mean([label.areas(weight)[:, 0] for label in ranked], axis=0)
+        areas = np.mean([label.areas(weight) for label in ranked], axis=0)
         return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
 
     return measure

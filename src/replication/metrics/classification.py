@@ -19,15 +19,9 @@ expected calibration error (ECE)
     (Naeini et al. 2015). There are two readings. *top-label*, the paper's (section IV-D2), pairs the largest class probability
     with whether that class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
-    Mean squared distance of the probabilities (C,) and the indicator of the class, halved. Of two classes, with each probability
-    replaced by the mean of its bin of the ECE, it is reliability - resolution + uncertainty (Murphy 1973): the mean squared
-    distance of probability and observed share, that of observed share and prevalence, and the variance of the label.
+    Mean squared distance of the probabilities (C,) and the indicator of the class, halved.
 log loss
     Mean of minus the logarithm of the probability of the true class, in nats.
-area under the risk-coverage curve (AURC)
-    Mean over n of the error rate among the n samples with the largest probability of any class (Geifman et al. 2019). A
-    model that errs where it is least sure has a small one. Samples of the same probability share their errors.
-
 A quantity is NaN where it needs a class that does not occur; a warning then names the class.
 
 Functions import scikit-learn where they use it, because the import takes as long as a small evaluation.
@@ -64,7 +58,7 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
 
 
 def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) -> dict[str, float]:
-    """Return the metrics of table 1, log_loss, and of the calibrated probabilities those that end in _scaled, and aurc.
+    """Return the metrics of table 1, log_loss, and of the calibrated probabilities those that end in _scaled.
 
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """
@@ -94,7 +88,6 @@ def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) 
         "log_loss": log_loss(y, raw),
         "log_loss_scaled": log_loss(y, scaled),
         "brier_scaled": brier(y, scaled),
-        "aurc": risk_coverage_area(y, scaled),
     }
 
 
@@ -113,24 +106,14 @@ def brier(y: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.square(np.asarray(probabilities, dtype=np.float64) - indicator).sum(axis=1).mean() / 2)
 
 
-def risk_coverage_area(y: ArrayLike, probabilities: ArrayLike) -> float:
-    """Return the AURC of probabilities (N, C) for class indices (N,)."""
-    confidence, correct = top_label(y, probabilities)
-    _, place = np.unique(-confidence, return_inverse=True)
-    shared = np.bincount(place, weights=1.0 - correct) / np.bincount(place)
-    errors = np.cumsum(shared[np.sort(place)])
-    return float((errors / np.arange(1, len(place) + 1)).mean())
-
-
 def binary_metrics(
     y: ArrayLike, score: ArrayLike, probability: ArrayLike, calibrated: ArrayLike, threshold: float | None
 ) -> dict[str, float]:
     """Return the metrics of table 3, of labels y in {0, 1} and scores, (N,) each; a score above 0 is positive.
 
     Brier score, log loss and both calibration errors are of the probabilities (N,) as they are and, with names that end in
-    _calibrated, after calibration; the parts of the Brier score are of the former, aurc of the latter. f1_validation is by a
-    `threshold` that `choose_threshold` chose on validation data, if there is one. Raises InputError for probabilities outside
-    [0, 1].
+    _calibrated, after calibration. f1_validation is by a `threshold` that `choose_threshold` chose on validation data, if there
+    is one. Raises InputError for probabilities outside [0, 1].
     """
     from sklearn.metrics import average_precision_score
 
@@ -152,8 +135,6 @@ def binary_metrics(
         "f1": _f1_above(y, score, 0.0),
         **({} if threshold is None else {"f1_validation": _f1_above(y, score, threshold)}),
         **calibration,
-        **brier_parts(probability, y),
-        "aurc": risk_coverage_area(y, class_probabilities(calibrated)),
         "prevalence": float(y.mean()),
     }
 
@@ -202,14 +183,6 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_B
     rows = pd.DataFrame({"confidence": probability, "accuracy": np.asarray(outcome, dtype=np.float64)})
     binned = rows.groupby(pd.Series(place, name="bin"))
     return binned.mean().assign(n=binned.size()).reset_index()[["bin", "n", "confidence", "accuracy"]]
-
-
-def brier_parts(probability: ArrayLike, outcome: ArrayLike) -> dict[str, float]:
-    """Return brier_reliability and brier_resolution over the bins of `reliability`."""
-    table = reliability(probability, outcome)
-    share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
-    distances = {"reliability": table["confidence"] - table["accuracy"], "resolution": table["accuracy"] - rate}
-    return {f"brier_{name}": float((share * distance**2).sum()) for name, distance in distances.items()}
 
 
 def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:

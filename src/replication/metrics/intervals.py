@@ -12,14 +12,14 @@ The index of a series of values names its unit, which decides the variance, so t
 A page or table of many intervals shows some that exclude 0 by chance. `holm` adjusts the p-values of such a family.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -199,24 +199,3 @@ def paired_difference(differences: Floats, drawn: Floats, groups: int) -> Differ
     error = float(np.sqrt(variance))
     half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     return Difference(value, value - half, value + half, 2 * float(stdtr(freedom, -abs(value) / error)))
-
-
-def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
-    """Return the limits of the 95 % BCa interval of a statistic; NaN without draws.
-
-    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws (B,) lie on one
-    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN. jackknife: of each
-    independent sample, such as a fold, the values without one of its groups (G,).
-    """
-    draws = draws[~np.isnan(draws)]
-    if not len(draws):
-        return float("nan"), float("nan")
-    below = ((draws < value).mean() + (draws <= value).mean()) / 2
-    bias = ndtri(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
-    without = [values[~np.isnan(values)] for values in jackknife]
-    influence = np.concatenate([(values.mean() - values) * (1 - 1 / len(values)) for values in without if len(values)])
-    scale = (influence**2).sum() ** 1.5
-    acceleration = (influence**3).sum() / (6 * scale) if scale else 0.0
-    z = bias + ndtri([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    low, high = np.quantile(draws, ndtr(bias + z / (1 - acceleration * z)))
-    return float(low), float(high)

@@ -120,10 +120,9 @@ def _add(here: Path, evidence: Path) -> None:
     if read_description(here / DESCRIPTION).get("arrays") != read_description(evidence / DESCRIPTION).get("arrays"):
         found = f"{here / DESCRIPTION}: found other arrays than the published ones"
         raise InputError(f"{found}. Replace all: --replace {name}")
-    compared = [file for file in ("comparisons.csv", "intervals.csv") if (evidence / file).exists()]
-    predicted = (evidence / SAMPLES).exists()
-    if compared and not predicted:
-        raise InputError(f"{runs[0]}: {compared[0]} needs predictions of all runs. Replace all: --replace {name}")
+    compared, predicted = evidence / "comparisons.csv", (evidence / SAMPLES).exists()
+    if compared.exists() and not predicted:
+        raise InputError(f"{runs[0]}: {compared.name} needs predictions of all runs. Replace all: --replace {name}")
     for source in sorted(here.glob("*.csv")):
         _add_rows(source, evidence / source.name, runs)
     for file in (RUNS, EVALUATIONS):
@@ -134,10 +133,9 @@ def _add(here: Path, evidence: Path) -> None:
     for model in sorted({run.cell for run in runs}) if predicted else []:
         file, replicates = predictions_of(model), {run.replicate for run in runs if run.cell == model}
         add_runs(evidence / file, _existing(here / file), replicates)
-    if compared:
+    if compared.exists():
         again = recompute(Evidence.found(evidence.parents[1], {name: {"title": name, "needs": ""}}), name)
-        for file in compared:
-            again[file].to_csv(evidence / file, index=False, float_format="%.6g")
+        again[compared.name].to_csv(compared, index=False, float_format="%.6g")
 
 
 def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:

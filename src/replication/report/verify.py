@@ -16,7 +16,6 @@ import pandas as pd
 
 from replication.experiments.predictions import (
     compare_runs,
-    fold_of,
     load_predictions,
     load_samples,
     measure_predictions,
@@ -28,7 +27,7 @@ from replication.runs.run import SAMPLES, RunId, gather, predictions_of
 
 COLUMNS = ["source", "name", "published", "here", "agreement"]
 """Where a number stands, such as `claims` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
-EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "roc_auc_decisions", "utility", "prevalence")
+EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "roc_auc_decisions", "prevalence")
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
 """Tolerance of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
@@ -71,21 +70,17 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
         if (path := evidence.path(dataset, predictions_of(model))).exists()
         for replicate, predictions in load_predictions(path, samples, classes)
     }
-    before = description.get("label_hours_before")
-    folds = {run.fold: fold_of(samples, run.fold, before) for run in runs}
     voting = set(published.loc[published["rule"] == PRINTED_RULE, "cell"])
     tables = {}
     for run, predictions in runs.items():
-        tested = folds[run.fold]
-        metrics = measure_predictions(tested.y, predictions, tested.utility, samples.recording is not None)
+        metrics = measure_predictions(samples.y[samples.rows(run.fold)], predictions, samples.recording is not None)
         rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.cell in voting else ("", "")
         rows = {"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())}
         tables[str(run)] = pd.DataFrame(rows)
     found = {"metrics.csv": gather(tables, FILES["metrics.csv"])}
-    file = "comparisons.csv" if samples.fold is None else "intervals.csv"
-    tracked = evidence.frame(dataset, file)
+    tracked = evidence.frame(dataset, "comparisons.csv")
     if not tracked.empty:
-        found[file] = compare_runs(samples, runs, before, int(tracked["draws"].iloc[0]))
+        found["comparisons.csv"] = compare_runs(samples, runs, int(tracked["draws"].iloc[0]))
     return found
 
 
@@ -131,8 +126,6 @@ def verify_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict
     both = published.merge(here["metrics.csv"][[*keys, "value"]], "left", keys, suffixes=("", "_here"), indicator=True)
     computed = (both["_merge"] == "both").to_numpy()
     tracked = {file: evidence.frame(dataset, file) for file in here}
-    if "intervals.csv" in tracked:  # Differences between models, which older evidence has, are shown nowhere.
-        tracked["intervals.csv"] = tracked["intervals.csv"].query("other.isna()")
     tracked["metrics.csv"] = published[computed | (printed_reading(published) & published["metric"].isin(EXPECTED))]
     numbers = [compare_files(f"{dataset}/{file}", tracked[file], frame) for file, frame in here.items()]
     whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))

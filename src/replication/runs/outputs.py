@@ -28,7 +28,7 @@ RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
 _PREDICTIONS = [*map(predictions_of, MODELS)]
 _SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
-_RECORDINGS_FILES = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
+_RECORDINGS_FILES = ("signals.csv", "latent.csv", "areas.csv")
 _FORMS = {
     "table": ("tex", "md", "csv", "json"),
     "figure": ("pdf", "png", "csv", "json"),

@@ -69,7 +69,6 @@ COLUMNS: dict[str, list[str]] = {
     "votes.csv.gz": [
         "model", "image", "predicted", "role", "place", "item", "label", "similarity", "vote", "height", "width", "pixels",
     ],
-    "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
     "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],

@@ -194,14 +194,6 @@ def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     return pd.concat([ours, theirs.assign(n=0, rule="", shares="")], ignore_index=True)
 
 
-def sepsis(sources: Sources, blocks: Blocks) -> pd.DataFrame:
-    """Return `metrics` with limits of 95 % intervals by patient, where there are any."""
-    evidence = sources.evidence
-    drawn = evidence.table("intervals.csv")
-    limits = identified(evidence, drawn[drawn["other"].isna()])[["dataset", "model", "metric", "low", "high"]]
-    return metrics(sources, blocks).drop(columns=["low", "high"]).merge(limits, "left", ["dataset", "model", "metric"])
-
-
 def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     """Return the metrics of both kernels by decision rule and class shares, of hours with their paired difference."""
     evidence = sources.evidence
@@ -340,6 +332,6 @@ def _files(files: Sequence[Mapping[str, Any]]) -> str:
 
 FRAMES: dict[str, Frame] = {
     make.__name__: make
-    for make in (metrics, own, trainings, votes, further, sepsis, rules, comparisons, benchmark, trials, datasets)
+    for make in (metrics, own, trainings, votes, further, rules, comparisons, benchmark, trials, datasets)
 }
 """What a declared table is made of, by its name in outputs.yaml."""
