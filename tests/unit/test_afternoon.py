@@ -51,7 +51,7 @@ def test_what_did_not_learn_makes_a_difference_and_missing_data_do_not():
 
 
 def test_a_number_that_is_decided_otherwise_makes_a_difference():
-    claim = next(claim for claim in PUBLISHED if claim["id"] == "6")
+    claim = next(claim for claim in PUBLISHED if claim["id"] == "3a")
     own = copy.deepcopy(claim) | {"outcome": "inconclusive"}
     first, second, *_ = [estimate for estimate in own["estimates"] if estimate["role"] == "test"]
     first |= {"outcome": "inconclusive", "low": -1e3, "high": 1e3}

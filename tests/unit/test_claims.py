@@ -311,13 +311,14 @@ def test_no_verdict_rests_on_what_did_not_learn_or_is_of_no_algorithm() -> None:
 
 def how_far(evidence: Path, cell: str) -> tuple[float, float]:
     """Return what the runs of a cell reach in the mean, and what a cell that learned does; NaN for a traced training alone."""
-    if json.loads((evidence / "dataset.json").read_text())["kind"] == "recordings":
-        metrics = pd.read_csv(evidence / "metrics.csv").query("cell == @cell and rule in ('printed', '')")
-        areas = metrics.query("metric == 'auroc' and shares == 'population'")["value"]
-        return float(areas.mean()), 0.55
-    history = pd.read_csv(evidence / "history.csv").query("cell == @cell")
-    classes = len(json.loads((evidence / "dataset.json").read_text())["classes"])
-    return float(history.groupby("seed")["validation_accuracy"].max().mean()), 2 / classes
+    history, description = pd.read_csv(evidence / "history.csv"), json.loads((evidence / "dataset.json").read_text())
+    curves = history.query("cell == @cell").groupby(["seed", "fold"], dropna=False)
+    if description["kind"] != "recordings":
+        return float(curves["validation_accuracy"].max().mean()), 2 / len(description["classes"])
+    if "validation_auroc" in history:
+        return float(curves["validation_auroc"].max().mean()), 0.55
+    metrics = pd.read_csv(evidence / "metrics.csv").query("cell == @cell and rule in ('printed', '')")
+    return float(metrics.query("metric == 'auroc' and shares == 'population'")["value"].mean()), 0.55
 
 
 def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(mimic: Path) -> None:
