@@ -119,13 +119,14 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for key, (name, models) in (listed | tuned).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
-    for name, study in config["studies"].items():
-        if (
-            name in config["run_studies"]
-            and study["scored_on"] == "development"
-            and datasets[study["dataset"]].get("development_share") is None
-        ):
-            yield f"studies.{name}.scored_on: {study['dataset']} has no development patients; set its development_share"
+    scored = [
+        (f"studies.{name}", name, entry["dataset"], entry["scored_on"]) for name, entry in config["studies"].items()
+    ]
+    scored += [(f"tuning.{n}", f"{PREFIX}{n}", entry.get("dataset", n), entry["scored_on"]) for n, entry in tunings]
+    for key, name, dataset, scored_on in scored:
+        lacking = datasets[dataset].get("development_share") is None
+        if name in config["run_studies"] and scored_on == "development" and lacking:
+            yield f"{key}.scored_on: {dataset} has no development patients; set its development_share"
 
 
 def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
