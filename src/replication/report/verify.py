@@ -1,6 +1,6 @@
 """Published numbers computed again: metrics and intervals from predictions, verdicts from these.
 
-Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes and alarms alone exact.
+Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes alone exact.
 The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
 What needs more than predictions stays as published: other decision rules of a vote, and what is fitted on validation samples.
 A comparison is a frame with `COLUMNS`, a row for each number. That tables and figures follow to the byte from the published
