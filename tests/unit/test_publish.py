@@ -5,19 +5,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from clailearn.errors import InputError
+from replication.datasets.prepared import writing
 from replication.datasets.sources import read_sources
-from replication.experiments.predictions import add_runs
+from replication.experiments.predictions import add_runs, save_predictions
 from replication.report.evidence import is_open, withheld
 from replication.report.figures.render import render
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
 from replication.runs.outputs import published_models
 from replication.runs.run import EVALUATIONS, RUNS, RunId, records_of, write_records
 from replication.runs.settings import load_settings, runs_of_study
-from support.predictions import write_predicted_evidence
+from support.predictions import multiclass, write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
 from support.repository import REAL, REPOSITORY, SOURCES, contents
 
@@ -204,27 +206,28 @@ def test_a_dataset_is_published_whole_or_not_at_all(source: Path, tmp_path: Path
     assert not (tmp_path / "published").exists()
 
 
+def finish(real: Path, run: RunId) -> None:
+    """Leave the files of a run of a study."""
+    place = real / str(run)
+    place.mkdir(parents=True)
+    (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
+    (place / "history.csv").write_text("epoch,seconds\n1,2.0\n2,5.0\n")
+    (place / "run.json").write_text(json.dumps(record(run)))
+
+
 def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     real, target, name = tmp_path / "real", tmp_path / "published", "product-cifar10"
     first, second, *_ = runs_of_study(REAL, name)
     prepared = real / "cifar10" / "prepared" / "dataset.json"
     prepared.parent.mkdir(parents=True)
     prepared.write_text('{"title": "CIFAR-10", "licence": "CC-BY-4.0", "kind": "images"}')
-
-    def finish(run: RunId) -> None:
-        place = real / str(run)
-        place.mkdir(parents=True)
-        (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
-        (place / "history.csv").write_text("epoch,seconds\n1,2.0\n2,5.0\n")
-        (place / "run.json").write_text(json.dumps(record(run)))
-
     with pytest.raises(InputError, match="found no finished run"):
         publish([name], real, target, REAL)
-    finish(first)
+    finish(real, first)
     publish([name], real, target, REAL)
     folder = target / name / "evidence"
     before = {file: (folder / file).read_text() for file in ("metrics.csv", "history.csv")}
-    finish(second)
+    finish(real, second)
     publish([name], real, target, REAL)
     for file, text in before.items():
         assert (folder / file).read_text().startswith(text)
@@ -233,3 +236,32 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
         [run.seed, seconds] for run in (first, second) for seconds in (2.0, 5.0)
     ]
     assert [entry["run"] for entry in records_of(folder)] == sorted(map(str, (first, second)))
+
+
+def test_cells_of_a_study_that_keeps_predictions_are_compared_as_they_come(tmp_path: Path) -> None:
+    real, target, name = tmp_path / "real", tmp_path / "published", "votes-cifar10"
+    samples = multiclass()[0]
+    with writing(real / "cifar10" / "prepared", {"title": "CIFAR-10", "licence": "CC-BY-4.0"}) as writer:
+        writer.array("y_test", samples.y)
+        info = {"kind": "images", "classes": list("abcd"), "arrays": writer.written, **writer.origin}
+        (writer.folder / "dataset.json").write_text(json.dumps(info))
+
+    def publish_cell(cell: str) -> pd.DataFrame:
+        for run, predictions in multiclass(cell, seeds=3)[1].items():
+            own = RunId(name, cell, run.seed)
+            finish(real, own)
+            save_predictions(real / str(own) / "predictions.parquet", {own: predictions})
+        publish([name], real, target, REAL)
+        return pd.read_csv(target / name / "evidence" / "comparisons.csv")
+
+    publish_cell("cross-entropy")
+    compared = publish_cell("full")
+    both = compared[compared["other"].notna()].set_index("metric")
+    assert {*both["model"], *both["other"]} == {"full", "cross-entropy"}
+    assert both.loc["log_loss", ["samples", "seeds"]].tolist() == [len(samples.y), 3]
+    accuracy = {
+        cell: np.mean([(one.score.argmax(1) == samples.y).mean() for one in multiclass(cell, 3)[1].values()])
+        for cell in ("full", "cross-entropy")
+    }
+    model, other, value = both.loc["accuracy", ["model", "other", "value"]]
+    assert value == pytest.approx(accuracy[model] - accuracy[other], abs=1e-6)

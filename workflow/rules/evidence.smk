@@ -49,17 +49,19 @@ rule trace_signals:
 
 rule compare_models:
     input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        predictions=files_of_models("predictions.parquet", MODELS),
+        prepared=lambda wildcards: prepared_of(wildcards.name),
+        predictions=lambda wildcards: [
+            f"<results>/{file}" for file in outputs.files_behind(config, wildcards.name, "comparisons.csv")
+        ],
         library=EVALUATION,
     output:
-        "<results>/{dataset}/evidence/comparisons.csv",
+        "<results>/{name}/evidence/comparisons.csv",
     log:
-        "<logs>/{dataset}/compare_models.log",
+        "<logs>/{name}/compare_models.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Compare the models of {wildcards.dataset} over seeds and test samples."
+        "Compare the models of {wildcards.name} over seeds and test samples."
     script:
         "../scripts/compare_models.py"
 

@@ -1,6 +1,6 @@
 # Comparisons beyond the paper (workflow/config/studies.yaml) and the trials of settings (tuning.yaml). One job fits and measures
 # a run of a cell. Baselines on embeddings share those of one training a study.
-# Requires <results>/{dataset}/prepared/; leaves metrics and records in <results>/{study}/{cell}/{run}/.
+# Requires <results>/{dataset}/prepared/; leaves metrics, predictions and records in <results>/{study}/{cell}/{run}/.
 
 
 rule run_cell:
@@ -10,6 +10,7 @@ rule run_cell:
         library=TRAINING,
     output:
         metrics="<results>/{study}/{cell}/{run}/metrics.csv",
+        predictions="<results>/{study}/{cell}/{run}/predictions.parquet",
         history="<results>/{study}/{cell}/{run}/history.csv",
         record="<results>/{study}/{cell}/{run}/run.json",
     log:

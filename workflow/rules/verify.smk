@@ -7,21 +7,21 @@ TRACKED = f"paper_figures/{'mini/' if config['miniature'] else ''}{registry.CLAI
 
 rule verify_dataset:
     input:
-        evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
-        predictions=lambda wildcards: outputs.prediction_files(EVIDENCE, wildcards.dataset, config),
+        evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.name, config),
+        predictions=lambda wildcards: outputs.prediction_files(EVIDENCE, wildcards.name, config),
         library=VERIFICATION,
     output:
-        numbers="<report>/verify/{dataset}/numbers.csv",
-        evidence=directory("<report>/verify/{dataset}/evidence"),
+        numbers="<report>/verify/{name}/numbers.csv",
+        evidence=directory("<report>/verify/{name}/evidence"),
     log:
-        "<logs>/verify_dataset/{dataset}.log",
+        "<logs>/verify_dataset/{name}.log",
     conda:
         "../../envs/environment.yaml"
     params:
         root=lambda wildcards: EVIDENCE,
-        datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
+        datasets=lambda wildcards: outputs.descriptions([wildcards.name], config),
     message:
-        "Compute metrics and intervals of {wildcards.dataset} from its published predictions."
+        "Compute metrics and intervals of {wildcards.name} from its published predictions."
     script:
         "../scripts/verify_dataset.py"
 

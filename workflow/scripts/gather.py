@@ -2,17 +2,13 @@
 
 from pathlib import Path
 
-from replication.runs.run import SAMPLES, start_job, write_gathered
+from replication.runs.run import start_job, write_gathered
 
 start_job(snakemake.log[0])
 path, given, params = Path(snakemake.output[0]), snakemake.input.files, snakemake.params
 if path.suffix != ".parquet":
     write_gathered(path, given, params.study, params.samples)
 else:  # whose imports take longer than what the other files need
-    from replication.datasets import prepared
-    from replication.experiments.predictions import gather_predictions, samples_of, save_samples
+    from replication.experiments.predictions import gather_predictions
 
-    if path.name == SAMPLES:
-        save_samples(path, samples_of(prepared.load(Path(given[0]).parent)))
-    else:
-        gather_predictions(path, map(Path, given))
+    gather_predictions(path, list(map(Path, given)))

@@ -1,4 +1,4 @@
-"""Compute the evidence of a dataset from its published predictions and compare it."""
+"""Compute the evidence of a dataset or study from its published predictions and compare it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from replication.runs.run import start_job
 start_job(snakemake.log[0])
 files = [*snakemake.input.evidence, *snakemake.input.predictions]
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, files)
-numbers, recomputed = verify_dataset(evidence, snakemake.wildcards.dataset)
+numbers, recomputed = verify_dataset(evidence, snakemake.wildcards.name)
 numbers.to_csv(snakemake.output.numbers, index=False)
 Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
 for name, frame in recomputed.items():

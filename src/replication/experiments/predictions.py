@@ -7,7 +7,7 @@ Scores are rounded to BITS significant bits, so that the files stay small; log-o
 The predicted class is exact. The files hold no measurements and no identifiers.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from scipy.special import expit
 from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.prepared import DEVELOPMENT, Prepared
+from replication.datasets.prepared import DEVELOPMENT, Prepared, load
 from replication.metrics.bootstrap import DRAWS, Calibration, Predictions, compare_models
 from replication.metrics.classification import binary_metrics, sample_metrics
-from replication.runs.run import RunId
+from replication.runs.run import SAMPLES, RunId
 
 Floats = NDArray[np.float64]
 BITS = 17
@@ -92,6 +92,14 @@ def compare_runs(samples: Samples, runs: Mapping[RunId, Predictions], draws: int
     return compare_models(samples.y, samples.group, by_model, draws)
 
 
+def compare_files(description: Path, predictions: Iterable[Path]) -> pd.DataFrame:
+    """Compare the models, or cells, of runs by their files of predictions, on the data that `dataset.json` describes."""
+    data = load(description.parent)
+    samples, classes = samples_of(data), len(data.info["classes"])
+    found = ((path, one) for path in predictions for _, one in load_predictions(path, samples, classes))
+    return compare_runs(samples, {RunId.parse(path): one for path, one in found})
+
+
 def save_samples(path: Path, samples: Samples) -> None:
     """Write `samples.parquet`."""
     _write(path, pd.DataFrame({name: part for name, part in vars(samples).items() if part is not None}))
@@ -152,9 +160,12 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
         yield run.replicate, Predictions(*parts, fitted)
 
 
-def gather_predictions(path: Path, sources: Iterable[Path]) -> None:
-    """Write what the files of runs of a model hold to one file, in the order of the files."""
-    _write(path, pd.concat([_read(source) for source in sources]))
+def gather_predictions(path: Path, sources: Sequence[Path]) -> None:
+    """Write the test samples of `dataset.json`, or what the files of runs of a model hold, in the order of the files."""
+    if path.name == SAMPLES:
+        save_samples(path, samples_of(load(sources[0].parent)))
+    else:
+        _write(path, pd.concat([_read(source) for source in sources]))
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:

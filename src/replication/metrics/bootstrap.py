@@ -27,7 +27,7 @@ from replication.metrics.classification import ECE_BINS, class_probabilities, ra
 from replication.metrics.intervals import Floats, paired_difference
 from replication.runs.run import COLUMNS
 
-SAMPLE_METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
+SAMPLE_METRICS = ("accuracy", "macro_f1", "log_loss", "log_loss_scaled", "ece", "ece_scaled", "roc_auc")
 DRAWS = 1000
 """Draws of test samples behind an interval, the number that Efron & Tibshirani (1993) advise for its limits."""
 DRAWS_AT_ONCE = 50
@@ -159,7 +159,9 @@ def _sample_measure(
     classes = probability.shape[1]
     labels, called = (np.eye(classes)[indices] for indices in (y, probability.argmax(1)))
     _, correct = top_label(y, probability)
-    columns = [np.ones((len(y), 1)), correct[:, None], labels, called, labels * called]
+    of_labels = np.stack([part[np.arange(len(y)), y] / part.sum(1) for part in (probability, calibrated)], axis=1)
+    losses = -np.log(of_labels.astype(np.float64).clip(np.finfo(np.float64).eps))
+    columns = [np.ones((len(y), 1)), correct[:, None], labels, called, labels * called, losses]
     for part in (probability, calibrated):
         confidence, hit = top_label(y, part)
         place = np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1)[1:-1])
@@ -170,11 +172,11 @@ def _sample_measure(
     ranked = [Ranked(y == k, probability[:, k], group, count) for k in ranked_classes(classes)]
 
     def measure(weight: Floats) -> Floats:
-        total, right, true, said, agreed, raw, scaled = np.split(weight @ sums, ends, axis=1)
+        total, right, true, said, agreed, lost, raw, scaled = np.split(weight @ sums, ends, axis=1)
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
         areas = np.mean([label.areas(weight) for label in ranked], axis=0)
-        return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
+        return np.stack([right[:, 0] / total[:, 0], f1, *(lost / total).T, *errors, areas], axis=1)
 
     return measure

@@ -17,13 +17,15 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from clailearn.model import load
-from replication.experiments.predictions import add_runs
+from replication.experiments.predictions import add_runs, compare_files, gather_predictions
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.outputs import (
+    COMPARISONS,
     RECORDS,
     evidence_files,
     files_behind,
+    keeps_predictions,
     prediction_files,
     published_models,
     result_file,
@@ -84,7 +86,10 @@ def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Pat
     known = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
     if name not in known:
         raise InputError(f"found no dataset and no study {name}, expected one of {', '.join(known)}")
-    files = [*evidence_files(str(root), name, settings), *prediction_files(str(root), name, settings)]
+    predictions = prediction_files(str(root), name, settings)
+    if name in settings["studies"]:  # it may lack the runs of a cell
+        predictions = [file for file in predictions if Path(file).exists()]
+    files = [*evidence_files(str(root), name, settings), *predictions]
     files += [file for file in published_models(str(root), settings) if Path(file).parts[-4] == name]
     return {file.relative_to(root): _existing(file) for file in map(Path, files)}
 
@@ -101,6 +106,13 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     behind[DESCRIPTION] = [source / path for path in files_behind(settings, name, DESCRIPTION)]
     for file, paths in behind.items():
         write_gathered(folder / file, paths, study=True, samples=training_samples(settings, name))
+    if keeps_predictions(settings, name):
+        predictions = [run / "predictions.parquet" for run in finished]
+        for cell in {run.parent.name for run in finished}:
+            gather_predictions(folder / predictions_of(cell), [p for p in predictions if p.parts[-3] == cell])
+        gather_predictions(folder / SAMPLES, behind[DESCRIPTION])
+        compared = compare_files(behind[DESCRIPTION][0], predictions)
+        compared.to_csv(folder / COMPARISONS, index=False, float_format="%.6g")
 
 
 def _existing(file: Path) -> Path:
@@ -120,7 +132,7 @@ def _add(here: Path, evidence: Path) -> None:
     if read_description(here / DESCRIPTION).get("arrays") != read_description(evidence / DESCRIPTION).get("arrays"):
         found = f"{here / DESCRIPTION}: found other arrays than the published ones"
         raise InputError(f"{found}. Replace all: --replace {name}")
-    compared, predicted = evidence / "comparisons.csv", (evidence / SAMPLES).exists()
+    compared, predicted = evidence / COMPARISONS, (evidence / SAMPLES).exists()
     if compared.exists() and not predicted:
         raise InputError(f"{runs[0]}: {compared.name} needs predictions of all runs. Replace all: --replace {name}")
     for source in sorted(here.glob("*.csv")):

@@ -26,8 +26,9 @@ GATHERED = [f"{table}.csv" for table in ("metrics", "history", "reliability", "s
 """Files of evidence that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
-_PREDICTIONS = [*map(predictions_of, MODELS)]
-_SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
+COMPARISONS = "comparisons.csv"
+"""File of evidence with the differences between models or cells, computed from the predictions of runs."""
+_SAMPLES_FILES = (COMPARISONS, "tsne.csv.gz", "stages.csv.gz")
 _RECORDINGS_FILES = ("signals.csv", "latent.csv", "areas.csv")
 _FORMS = {
     "table": ("tex", "md", "csv", "json"),
@@ -84,13 +85,17 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
     """Return the files of runs, or of data, below the results, behind a file of evidence; none if a dataset has no such file."""
     if file in (DESCRIPTION, SAMPLES):
         return [f"{data_of(settings, name)}/prepared/{DESCRIPTION}"]
-    single = "predictions.parquet" if file in _PREDICTIONS else RECORDS.get(file, file)
+    by_predictions = file == COMPARISONS or Path(file).suffix == ".parquet"
+    single = "predictions.parquet" if by_predictions else RECORDS.get(file, file)
     if name in settings["studies"]:
-        return [f"{run}/{single}" for run in runs_of_study(settings, name)]
+        runs = runs_of_study(settings, name)
+        own = [run for run in runs if file == predictions_of(run.cell)]
+        return [f"{run}/{single}" for run in own or runs]
     every, trained = (runs_of_models(settings, name, models) for models in (MODELS, fitted_on("samples")))
     compared = [] if has_recordings(settings, name) else compared_runs(settings, name)
     behind = {
         "metrics.csv": every,
+        COMPARISONS: every,
         "reliability.csv": every,
         RUNS: every,
         "history.csv": trained,
@@ -117,6 +122,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         files = ["benchmark.csv", RUNS, DESCRIPTION]
     elif name in settings["studies"]:
         files = [result_file(settings, name), "history.csv", RUNS, DESCRIPTION]
+        files += [COMPARISONS] if keeps_predictions(settings, name) else []
     else:
         files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
         files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
@@ -126,10 +132,16 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
 
 
 def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files of test samples and of each model's predictions below `root`; studies and a user's own data have none."""
-    if name not in registry.REPOSITORY_DATASETS:
+    """Return the files of test samples and of each model's or cell's predictions below `root`, where they are kept."""
+    if not keeps_predictions(settings, name):
         return []
-    return _paths(root, name, [SAMPLES, *map(predictions_of, settings["datasets"][name]["models"])])
+    models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
+    return _paths(root, name, [SAMPLES, *map(predictions_of, models)])
+
+
+def keeps_predictions(settings: Mapping[str, Any], name: str) -> bool:
+    """Return whether predictions are evidence: of datasets of the repository, and of studies that say so."""
+    return name in registry.REPOSITORY_DATASETS or settings["studies"].get(name, {}).get("predictions", False)
 
 
 def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:

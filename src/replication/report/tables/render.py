@@ -142,15 +142,26 @@ def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     """Return `trainings`, and as metrics that end in _less the differences from cross-entropy in the same study.
 
-    They are paired by seed or fold.
+    They are paired by seed and test sample where cells were compared so, otherwise by seed or fold.
     """
-    evidence = sources.evidence
-    values = identified(evidence, evidence.table("metrics.csv"))
-    values = values[printed_reading(values)]
+    evidence, compared = sources.evidence, minus_entropy(sources.evidence)
+    values = evidence.table("metrics.csv")
+    values = identified(evidence, values[printed_reading(values) & ~values["name"].isin(compared["name"])])
     by_entropy = values["model"] == "cross-entropy"
     less = minus(values[~by_entropy], values[by_entropy], ["study", "metric", "seed", "fold"])
-    less = less[list(values)].assign(metric=less["metric"] + "_less")
-    return pd.concat([trainings(sources, blocks), averaged(evidence, less, blocks)], ignore_index=True)
+    less = averaged(evidence, less[list(values)].assign(metric=less["metric"] + "_less"), blocks)
+    return pd.concat([trainings(sources, blocks), less, paper.with_data(evidence, compared)], ignore_index=True)
+
+
+def minus_entropy(evidence: Evidence) -> pd.DataFrame:
+    """Return what cells were compared over seeds and test samples as differences from cross-entropy, which end in _less."""
+    found = evidence.table("comparisons.csv").rename(columns={"value": "mean", "seeds": "n"})
+    turned = found.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
+    limits = ["mean", "low", "high"]
+    both = pd.concat([found, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
+    less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns=["other", "draws"])
+    less = less.assign(metric=less["metric"] + "_less", rule="", shares="")
+    return in_units(less, METRICS.values(), limits)
 
 
 def ends_of_training(evidence: Evidence) -> pd.DataFrame:
