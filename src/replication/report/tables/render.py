@@ -161,7 +161,7 @@ def minus_entropy(evidence: Evidence) -> pd.DataFrame:
     both = pd.concat([found, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
     less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns=["other", "draws"])
     less = less.assign(metric=less["metric"] + "_less", rule="", shares="")
-    return in_units(less, METRICS.values(), limits)
+    return in_units(less.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
 
 
 def ends_of_training(evidence: Evidence) -> pd.DataFrame:
