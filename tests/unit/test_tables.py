@@ -149,6 +149,25 @@ def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_i
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
 
 
+def test_differences_from_cross_entropy_are_those_over_samples_where_cells_were_compared_so(tmp_path: Path) -> None:
+    root, name = copy_evidence(tmp_path / "published", "votes-bands"), "supplement/tableS9"
+    over_seeds = rendered(name, root).frame.set_index(["model", "metric"])
+    row = {
+        "model": "cross-entropy",
+        "other": "parzen-vote",
+        "metric": "log_loss",
+        "value": 0.01,
+        "low": 0.005,
+        "high": 0.02,
+    }
+    compared = pd.DataFrame([row | {"p": 0.01, "samples": 16, "seeds": 5, "draws": 1000}])
+    compared.to_csv(root / "votes-bands" / "evidence" / "comparisons.csv", index=False)
+    over_samples, columns = rendered(name, root).frame.set_index(["model", "metric"]), ["mean", "low", "high"]
+    assert over_samples.loc[("parzen-vote", "log_loss_less"), columns].tolist() == [-0.01, -0.02, -0.005]
+    assert ("clai-m", "log_loss_less") in over_seeds.index
+    assert ("clai-m", "log_loss_less") not in over_samples.index
+
+
 @pytest.mark.parametrize(("train", "accuracy", "recall"), [([1, 3], 75, 100), ([3, 1], 25, 0), ([1, 1, 2], 60, 60)])
 def test_recall_of_the_majority_is_that_of_the_positive_class_where_there_are_two(
     tmp_path: Path, train: list[int], accuracy: float, recall: float
