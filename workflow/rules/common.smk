@@ -139,8 +139,13 @@ def caption_of(wildcards):
 
 
 def behind(file):
-    """Input function: the files of single runs behind a file of evidence."""
-    return lambda wildcards: [f"<results>/{path}" for path in outputs.files_behind(config, wildcards.dataset, file)]
+    """Input function: the files of single runs behind a file of evidence of a name, or of a dataset."""
+
+    def files(wildcards):
+        name = wildcards.get("name") or wildcards.dataset
+        return [f"<results>/{path}" for path in outputs.files_behind(config, name, file)]
+
+    return files
 
 
 def own_names(*kinds):

@@ -50,12 +50,10 @@ rule trace_signals:
 rule compare_models:
     input:
         prepared=lambda wildcards: prepared_of(wildcards.name),
-        predictions=lambda wildcards: [
-            f"<results>/{file}" for file in outputs.files_behind(config, wildcards.name, "comparisons.csv")
-        ],
+        predictions=behind(outputs.COMPARISONS),
         library=EVALUATION,
     output:
-        "<results>/{name}/evidence/comparisons.csv",
+        f"<results>/{{name}}/evidence/{outputs.COMPARISONS}",
     log:
         "<logs>/{name}/compare_models.log",
     conda:

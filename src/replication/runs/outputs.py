@@ -85,12 +85,11 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
     """Return the files of runs, or of data, below the results, behind a file of evidence; none if a dataset has no such file."""
     if file in (DESCRIPTION, SAMPLES):
         return [f"{data_of(settings, name)}/prepared/{DESCRIPTION}"]
-    by_predictions = file == COMPARISONS or Path(file).suffix == ".parquet"
-    single = "predictions.parquet" if by_predictions else RECORDS.get(file, file)
+    of_a_cell = Path(file).suffix == ".parquet"
+    single = "predictions.parquet" if of_a_cell or file == COMPARISONS else RECORDS.get(file, file)
     if name in settings["studies"]:
         runs = runs_of_study(settings, name)
-        own = [run for run in runs if file == predictions_of(run.cell)]
-        return [f"{run}/{single}" for run in own or runs]
+        return [f"{run}/{single}" for run in runs if not of_a_cell or file == predictions_of(run.cell)]
     every, trained = (runs_of_models(settings, name, models) for models in (MODELS, fitted_on("samples")))
     compared = [] if has_recordings(settings, name) else compared_runs(settings, name)
     behind = {
