@@ -12,7 +12,16 @@ import yaml
 from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.runs.registry import MODELS, check_place, read_yaml
-from replication.runs.settings import Settings, cell_settings, cells, effective_settings, load_settings, pass_on, select
+from replication.runs.settings import (
+    Settings,
+    cell_settings,
+    cells,
+    effective_settings,
+    load_settings,
+    pass_on,
+    runs_of_study,
+    select,
+)
 from support.repository import REAL, REPOSITORY
 
 
@@ -22,6 +31,13 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
     assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0], True, None)
     assert (real["miniature"], mini["miniature"]) == (False, True)
+
+
+def test_a_variant_of_a_study_may_have_seeds_of_its_own() -> None:
+    own = {"seed_base": 100, "studies": {"ablation": {"seeds": [0], "variant_seeds": {"identity": [0, 5]}}}}
+    runs = runs_of_study(load_settings(REPOSITORY, own), "ablation")
+    seeds = {cell: [run.seed for run in runs if run.cell == cell] for cell in ("identity_zero", "full_zero")}
+    assert seeds == {"identity_zero": [100, 105], "full_zero": [100]}
 
 
 OWN = {"title": "Pets", "path": "pets", "needs": "pets", "models": ["clai-m"], "overrides": {}}

@@ -75,10 +75,10 @@ def folders(use: str, evidence: str) -> dict[str, str]:
 
 
 def _moved(value: Any, base: int, of_seeds: bool) -> Any:
-    """Add `base` to every seed: to the numbers below a key `seeds` or `model_seeds`."""
+    """Add `base` to every seed: to the numbers below a key `seeds`, `model_seeds` or `variant_seeds`."""
     if isinstance(value, dict):
-        return {key: _moved(entry, base, of_seeds or key in ("seeds", "model_seeds")) for key, entry in value.items()}
-    return [seed + base for seed in value] if of_seeds else value
+        return {key: _moved(entry, base, of_seeds or key.endswith("seeds")) for key, entry in value.items()}
+    return [seed + base for seed in value] if of_seeds and value is not None else value
 
 
 def complete(settings: dict[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -280,10 +280,14 @@ def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
     """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold."""
     entry = settings["studies"][study]
+    own_seeds = entry.get("variant_seeds") or {}
     development = entry["scored_on"] == "development"
     folds = entry.get("folds", [None] if development else folds_of(settings, entry["dataset"]))
     return [
-        RunId(study, cell, seed, fold) for cell in cells(settings, study) for seed in entry["seeds"] for fold in folds
+        RunId(study, cell, seed, fold)
+        for cell, variants in cells(settings, study).items()
+        for seed in next((own_seeds[name] for name in variants.values() if name in own_seeds), entry["seeds"])
+        for fold in folds
     ]
 
 
