@@ -5,6 +5,7 @@ references. Binary classification has K = 1, with the positive class as the only
 class.
 """
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -141,8 +142,11 @@ def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tens
             f"found labels of shape {tuple(y.shape)} for embeddings of shape {tuple(embeddings.shape)}, expected (N,) for "
             "(N, L), or for (K, N, L) under K conditions"
         )
-    if classes is not None and len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0 to {classes - 1}")
+    if not len(y):
+        raise ValueError("found no label, expected one sample at least")
+    if not 0 <= y.min() <= y.max() < (classes or math.inf):  # also of labels that are not a number
+        last = "" if classes is None else f" to {classes - 1}"
+        raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0{last}")
     if y.is_floating_point() and bool((y != y.round()).any()):
         raise ValueError("found labels that are no whole numbers, expected class indices; encode the classes")
     return y
@@ -204,7 +208,7 @@ class AlignmentLoss(nn.Module):
         kernel: compares embeddings, or its name, such as `gaussian`. Its parameters, such as the metric of `MahalanobisGaussian`,
             are trained with the encoder's.
         target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero` or
-            `product` (`clailearn.alignment.target_matrix`). Two classes under one condition have `product`.
+            `product` (`clailearn.alignment.target_matrix`). The paper has `product` for two classes under one condition.
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
         embedding_size: L, for a kernel by name.

@@ -125,7 +125,7 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
                 f"y holds {new[0]}, which is none of the labels of fit, and the embedding is conditioned on these; fit with "
                 "conditioning=None to add classes"
             )
-        classes = np.union1d(self.classes_, y)
+        classes = np.union1d(self.classes_, y) if len(new) else self.classes_
         model, numbers = self._over(classes), np.arange(self._next_index, self._next_index + len(y))
         z, labels = model.outputs(X)[0], torch.from_numpy(np.searchsorted(classes, y))
         references = self._references(model).with_others(z, labels, torch.from_numpy(numbers))
@@ -171,7 +171,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         """Write what predictions need into a folder: `model.json` and `model.safetensors`, which hold no code.
 
         `clailearn.load` reads them, and needs a trunk of one's own again. They leave out `history_` and the parameters `trunk`,
-        `device`, `calibration` and `random_state`. Labels that JSON would change, such as dates, raise ValueError. A pipeline
+        `device`, `calibration` and `random_state`. Labels that JSON would change, such as dates, and what `load` would refuse,
+        such as whole numbers beyond 2^53 as labels, raise ValueError. A pipeline
         has no `save`: joblib keeps it whole, as code that is run when it is read; `pipeline[-1].save` keeps this step without
         the steps before it, such as a scaler.
         """

@@ -112,7 +112,8 @@ class Inputs:
         """Yield the input of the network in blocks; a recording stays whole. Raises InputError for another form of x."""
         array = self._checked(x)
         if self.kind == "recordings":
-            yield Hourly(torch.from_numpy(array.astype(np.float32)), torch.tensor([len(array)]))
+            hours = torch.from_numpy(array.astype(np.float32)).to(computation.device)
+            yield Hourly(hours, torch.tensor([len(array)]))
             return
         normalised = Normalisation(self.kind, self.mean, self.sd, computation.device)
         for start in range(0, len(array), BLOCK):
@@ -120,10 +121,10 @@ class Inputs:
             if self.kind == "samples":
                 yield computation.tensor(block)
             elif self.kind == "images":
-                yield normalised(torch.tensor(block)).permute(0, 3, 1, 2)
+                yield normalised(torch.tensor(block, device=computation.device)).permute(0, 3, 1, 2)
             else:
                 wide = block.astype(np.float32 if self.kind == "signals" else np.float64)  # in any order of bytes
-                yield normalised(torch.from_numpy(wide))
+                yield normalised(torch.from_numpy(wide).to(computation.device))
 
     def _checked(self, x: ArrayLike) -> NDArray[Any]:
         """Return inputs as an array; columns of a data frame in the order of `names`, whatever their own is."""

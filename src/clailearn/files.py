@@ -67,10 +67,12 @@ ANY_NUMBER, POSITIVE = number(-1e30, 1e30), number(1e-30, 1e30)
 SHA256 = Check("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64)
 
 
-def write_model(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+def write_model(
+    folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor], checks: Mapping[str, Check]
+) -> dict[str, Any]:
     """Write a model into a folder, and return its record with the checksums of its weights and of itself.
 
-    Raises InputError for a record that is too large to be read again.
+    Raises InputError for a record that is too large to be read again, or for which a check does not hold.
     """
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     given = json.dumps(
@@ -78,6 +80,7 @@ def write_model(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, T
     )  # of numpy
     whole = json.loads(given)  # as it will be read
     whole[OF_RECORD] = checksum_of_record(whole)
+    expect(folder / RECORD, whole, checks, "Nothing was written: correct it, and fit again.")
     text = f"{json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)}\n".encode()
     if len(text) > LARGEST_TEXT:
         raise InputError(
@@ -109,7 +112,7 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
-def expect(path: Path, record: Any, checks: Mapping[str, Check]) -> None:
+def expect(path: Path, record: Any, checks: Mapping[str, Check], advice: str = ADVICE) -> None:
     """Raise InputError unless each check holds for the value at its dotted key."""
     for key, check in checks.items():
         value = record
@@ -117,7 +120,7 @@ def expect(path: Path, record: Any, checks: Mapping[str, Check]) -> None:
             value = value.get(part) if isinstance(value, dict) else None
         if not check.holds(value):
             found = "nothing" if value is None else f"{value!r:.100}"
-            raise InputError(f"{path}: found {found} at {key}, expected {check.expected}. {ADVICE}")
+            raise InputError(f"{path}: found {found} at {key}, expected {check.expected}. {advice}")
 
 
 def load_tensors(path: str | Path, sha256: str | None = None) -> dict[str, Tensor]:

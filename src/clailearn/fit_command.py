@@ -204,6 +204,12 @@ def _learned(given: Given, train: NDArray[np.int64], seed: int, device: str) -> 
     chosen = x[train] if images else normalised(torch.from_numpy(x[train])).numpy()
     with logged(_Bar()):
         estimator.fit(chosen, given.labels[train], None if given.groups is None else given.groups[train])
+    if estimator.calibration_ is None:
+        names, counts = np.unique(given.labels[train], return_counts=True)
+        raise InputError(
+            f"class {names[counts.argmin()]}: found {counts.min()} samples to train on, expected more, in two groups at least, "
+            "for calibrated probabilities. Add samples of it, or hold out others by another --seed"
+        )
     model: Any = estimator.model_
     settings = model.settings
     if images:

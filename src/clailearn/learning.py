@@ -68,8 +68,8 @@ def collaborative_learning(
     if settings.loss == "parzen":
         if settings.schedule != "joint" or settings.references == "all":
             raise InputError(
-                f"training.loss parzen: found the schedule {settings.schedule} with {settings.references} references, expected "
-                "joint and a number of them, as a step has all classes and samples at once. Correct these settings"
+                f"training.schedule, training.references: found {settings.schedule} and {settings.references}, expected joint "
+                "and a number for the Parzen loss, whose step has all classes and samples at once. Correct these settings"
             )
         model.append(memory := Memory(settings.memory, encoder.head.weight.shape[1]).to(encoder.head.weight))
         step = partial(parzen_step, encoder, kernel, memory, data, settings)

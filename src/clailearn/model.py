@@ -150,7 +150,7 @@ class Model:
         return scores.cpu().numpy()
 
     def save(self, folder: str | Path, half: torch.dtype | None = None) -> dict[str, Any]:
-        """Write the model into a folder, and return what its `model.json` says.
+        """Write the model into a folder, and return what its `model.json` says; raise InputError for what `load` would refuse.
 
         half: type of the weights of the trunk's layers in the file; embeddings of references are then float16. None: as they are.
         """
@@ -176,7 +176,7 @@ class Model:
             record["population"] = references.population.tolist()
             if references.files:
                 record["reference_files"] = list(references.files)
-        return files.write_model(Path(os.path.expanduser(folder)), record, tensors)
+        return files.write_model(Path(os.path.expanduser(folder)), record, tensors, _CHECKS)
 
 
 def build_network(
@@ -224,7 +224,7 @@ _CHECKS: dict[str, files.Check] = {
     "settings.embedding_size": files.integer(4096),
     "settings.encoder": files.MAPPING,
     "settings.encoder.width": files.optional(files.integer(65536)),
-    "settings.encoder.blocks": files.optional(files.list_of(files.integer(16), 8)),
+    "settings.encoder.blocks": files.optional(files.list_of(files.integer(16), 8, 0)),
     "settings.encoder.pool": files.optional(files.SWITCH),
     "settings.encoder.layers": files.optional(files.integer(16)),
     "settings.encoder.dropout": files.optional(files.number(0, 1)),

@@ -61,7 +61,8 @@ def build_optimisers(
 
     Args:
         momentum: of `sgd` and `muon`.
-        weight_decay: of matrices of weights, without those that a module names `undecayed`.
+        weight_decay: of what has two dimensions or more, without what a module names `undecayed`: matrices of weights, and the
+            bias of the head, which has a row for each condition.
         rounded: of `Muon`.
 
     Raises:
@@ -69,7 +70,7 @@ def build_optimisers(
     """
     convolutions = [m.weight for m in model.modules() if isinstance(m, FEATURE_CONVOLUTIONS)] if name == "muon" else []
     for_muon = {id(weight) for weight in convolutions}
-    # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
+    # Vectors are biases and scales of BatchNorm, which decay would not regularise.
     undecayed = {id(p) for p in model.parameters() if p.ndim <= 1}
     undecayed |= {id(getattr(m, name)) for m in model.modules() for name in getattr(m, "undecayed", ())}
     rest = [parameter for parameter in model.parameters() if id(parameter) not in for_muon]

@@ -34,8 +34,9 @@ def rows(
             if odd := [name for name in names if header.count(name) != 1]:
                 found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
                 raise InputError(f"{path}: found {found}. Correct the header, with commas between columns")
-            columns = [header.index(name) for name in names]
+            columns, empty = [header.index(name) for name in names], True
             for fields in filter(None, lines):
+                empty = False
                 place = f"{path}:{lines.line_num}"
                 try:
                     if len(fields) != len(header):
@@ -45,7 +46,7 @@ def rows(
                     yield place, np.array([read(fields[n], f"{place}: column '{header[n]}'") for n in columns])
                 except InputError as error:
                     yield place, error
-            if lines.line_num < 2:
+            if empty:
                 raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
     except InputError as error:
         yield str(path), error

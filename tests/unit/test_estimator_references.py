@@ -70,7 +70,8 @@ def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
 def test_scores_are_those_of_the_references_that_joined_and_stayed(classes: int, conditioning: Any) -> None:
     (x, y), (more, labels), (test, _) = (digits(classes, rows) for rows in (TRAIN, TEST, slice(800, 900)))
-    model = fitted(classes, conditioning=conditioning).add_references(more, labels)
+    model = fitted(classes, conditioning=conditioning).add_references(more, labels.astype(float))
+    assert model.classes_.dtype == y.dtype
     everything, named = np.concatenate([x, more]), np.concatenate([y, labels])
     np.testing.assert_array_equal(model.reference_indices_, np.arange(len(everything)))
     np.testing.assert_allclose(model.decision_function(test), scores(model, test, everything, named), atol=1e-6)

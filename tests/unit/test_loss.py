@@ -65,6 +65,7 @@ def test_without_conditions_equal_labels_have_1_and_others_what_the_target_says(
         ((3, 3, 2), [1, 2, 3], "labels from 1 to 3, expected class indices from 0 to 2"),
         ((1, 3, 2), [-1, 1, 1], "labels from -1 to 1, expected class indices from 0 to 1"),
         ((3, 2), [0, 0.5, 1], "labels that are no whole numbers"), ((1, 2), [0], "a batch of one sample"),
+        ((3, 2), [-1, 0, 0], "labels from -1 to 0, expected class indices from 0"), ((0, 2), [], "found no label"),
     ],
 )  # fmt: skip
 def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...], y: Any, message: str) -> None:

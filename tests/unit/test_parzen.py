@@ -105,7 +105,7 @@ def test_a_training_that_was_cut_off_ends_with_the_memory_of_a_whole_one(tmp_pat
 
 @pytest.mark.parametrize("change", [{"schedule": "sequential"}, {"references": "all"}])
 def test_it_needs_all_classes_and_samples_of_a_step_at_once(change: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=r"training\.loss parzen: found the schedule .* expected joint"):
+    with pytest.raises(InputError, match=r"training\.schedule, training\.references: found .* expected joint"):
         collaborative_learning(
             small_encoder(), MahalanobisGaussian(4, "full"), samples(), 3, replace(PARZEN, **change), dict, None
         )

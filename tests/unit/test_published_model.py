@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,7 +67,7 @@ def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> R
         "files": [{"file": "pictures.zip", "checksum": "sha256:ab"}],
         "normalisation": {"train": statistics, "test": {**statistics, "mean": [118.0, 119.0, 120.0]}},
     }  # fmt: skip
-    encoder = SETTINGS["encoder"] if kind == "images" else {**SETTINGS["encoder"], "trunk": "mlp"}
+    encoder = SETTINGS["encoder"] if kind == "images" else {**SETTINGS["encoder"], "trunk": "mlp", "blocks": []}
     merged = SETTINGS | {"encoder": encoder} | settings
     return Run(Prepared(info, arrays), merged, RunId("pictures", model, 0), torch.device("cpu"))
 
@@ -262,6 +263,19 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     assert set(places) <= set(drawn)
 
 
+def test_an_orthonormal_head_is_packed_as_the_weight_that_it_is(tmp_path: Path) -> None:
+    run = run_of("clai-m", 3, encoder=SETTINGS["encoder"] | {"head": "orthonormal"})
+    weight = packed(tmp_path / "model", run)[0].network.head.weight
+    torch.testing.assert_close(weight.mT @ weight, torch.eye(weight.shape[2]).expand(3, -1, -1), atol=1e-3, rtol=0)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, images_model: Published) -> None:
+    loaded = images_model[0]
+    with pytest.raises(InputError, match=r"found 5000 at settings\.embedding_size, .* 4096\. Nothing was written"):
+        replace(loaded, settings=loaded.settings | {"embedding_size": 5000}).save(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -269,6 +283,7 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
         ("rows.csv", b"red,green,blue\n1,2,1_0\n", "rows.csv:2: column 'blue': found '1_0'"),
         ("rows.csv", b"red;green;blue\n1;2;3\n", "rows.csv: found no columns 'red', expected one among red;green;blue"),
         ("rows.csv", b"red,green,blue\n", "rows.csv: found no row"),
+        ("rows.csv", b"red,green,blue\n\n\n", "rows.csv: found no row"),
         ("rows.csv", b"red,green,blue\n1,2,\xff\n", "rows.csv: cannot be read"),
         ("0.png", b"no picture", "0.png: cannot be decoded as an image"),
         (".", None, ": found no image in it, expected .jpg"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch.nn.utils.parametrize import is_parametrized, remove_parametrizations
 
 from clailearn.calibration import fit_calibration
 from clailearn.computation import Inputs
@@ -69,6 +70,10 @@ def pack(
             Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
         )
         kept = _named_by_rows(run, kept)
+        if is_parametrized(
+            model.network.head, "weight"
+        ):  # an orthonormal head, of which the file holds the weight itself
+            remove_parametrizations(model.network.head, "weight")
     else:
         test, val = (Scored(model.scores(run, part), part.labels.numpy()) for part in (run.splits.test, run.splits.val))
     found = evaluate_scores(run, test, val, voted=kept is not None).metrics
