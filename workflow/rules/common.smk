@@ -53,6 +53,8 @@ TRAINING = library("training", *OF_TRAINING)
 EVALUATION = library("evaluation", *OF_EVALUATION)
 RENDERING = library("rendering", "replication/report", "replication/metrics", "replication/runs")
 VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
+PACKING = library("packing", "replication/report/cards.py", "replication/report/evidence.py", *OF_EVALUATION)
+TITLES = ["workflow/config/titles.csv", "workflow/config/models.yaml"]  # which every output shows
 
 
 def settings_of(*keys, model=None):

@@ -95,7 +95,8 @@ rule pack_model:
         metrics=file_of_first_run("metrics.csv"),
         training=file_of_first_run("run.json"),
         evaluation=file_of_first_run("evaluation.json"),
-        library=EVALUATION,
+        card="workflow/report/model_card.md",
+        library=PACKING,
     output:
         weights="<results>/{dataset}/models/{model}/model.safetensors",
         record="<results>/{dataset}/models/{model}/model.json",

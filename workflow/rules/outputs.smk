@@ -8,6 +8,7 @@ rule render_table:
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
+        titles=TITLES,
         library=RENDERING,
     output:
         tex="<figures>/{table}.tex",
@@ -39,6 +40,7 @@ use rule render_table as draw_figure with:
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
+        titles=TITLES,
         claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == registry.CLAIMS_FIGURE else [],
         library=RENDERING,
     output:
@@ -59,6 +61,7 @@ rule judge_claims:
         evidence=evidence_of,
         caption="workflow/report/claims.rst",
         texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
+        titles=TITLES,
         printed_values="workflow/config/printed_values.csv",
         library=RENDERING,
     output:

@@ -1,5 +1,7 @@
 """Train a model with one seed, evaluate it on test samples, or do both, by the outputs of the rule."""
 
+import time
+
 import numpy as np
 import pandas as pd
 
@@ -22,7 +24,7 @@ if output.get("training"):
 if output.get("evaluation"):
     from replication.experiments.evaluation import measure  # a training does not rest on it
 
-    recorder = run.recorder()
+    recorder, before = run.recorder(), time.process_time() if output.get("training") else 0.0
     trained = output.get("model", inputs.get("model"))
     evaluation, embedded, process, controls = measure(run, trained, params.parts)
     evaluation.save(output.metrics, output.reliability, output.predictions)
@@ -30,4 +32,4 @@ if output.get("evaluation"):
     np.savez(output.process, mean=process[0], sd=process[1])
     for name, table in controls.items():
         table.to_csv(output[name], index=False, float_format="%.5g" if name == "areas" else None)
-    recorder.write(output.evaluation, command=f"snakemake {output.metrics}")
+    recorder.write(output.evaluation, earlier=(0.0, -before), command=f"snakemake {output.metrics}")

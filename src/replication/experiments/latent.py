@@ -92,7 +92,7 @@ def write_projections(job: Any) -> None:
 def trace_signals(
     data: Prepared, embedded: Sequence[str], latent: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Trace one stay of fold 0 in every model with its first seed, and measure how rough the latent processes are.
+    """Trace one stay of fold 0 in every model that has the first seed, and measure how rough the latent processes are.
 
     embedded, latent: paths of runs' embeddings and latent processes. Returns the columns of `signals.csv`, and the columns
     quantity and value of each process by path.
@@ -172,6 +172,8 @@ def mean_areas(areas: pd.DataFrame) -> pd.DataFrame:
     Of each model the runs of the first seed count, in which each stay is once. The limits are of the 95 % t-interval over stays;
     hours of fewer stays than `FEWEST_STAYS` are left out.
     """
+    if areas.empty:  # of models without signals
+        return pd.DataFrame(columns=COLUMNS["areas.csv"])
     areas = areas[areas["seed"] == areas.groupby("model")["seed"].transform("min")]
     means = areas.groupby(["model", "since_onset"])["area"].agg(area="mean", error="sem", stays="size").reset_index()
     means = means[means["stays"] >= FEWEST_STAYS]

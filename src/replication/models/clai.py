@@ -16,6 +16,7 @@ from torch.nn.utils.parametrizations import orthogonal
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder, build_encoder, move
+from clailearn.errors import InputError
 from clailearn.inference import ParzenMeans, Rule, decide, log_posteriors, scores_by
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
@@ -196,6 +197,11 @@ class Turns:
         from sklearn.metrics import roc_auc_score  # slow to import
 
         f, y = self.measure()
+        if absent := set(range(f.shape[1])) - set(y.tolist()):
+            raise InputError(
+                f"inference.validation_samples: found none of class {min(absent)} among {len(y)}, expected some of each, by "
+                "which turns of classes are measured. Raise it"
+            )
         self.last = [float(roc_auc_score(y == k, f[:, k])) for k in range(f.shape[1])]
         self.own = [*(self.own if condition else []), self.last[condition or 0]]
 

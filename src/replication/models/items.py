@@ -237,6 +237,8 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
         statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
         x, y, mean, sd = data[f"x_{split}"], data[f"y_{split}"], statistics["mean"], statistics["sd"]
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
+            advice = f"Raise training.samples, which is {len(rows)}."
+            require_classes(y, {f"{run_id}: the samples for training": rows}, data.info["classes"], advice)
             x, y = x[rows], y[rows]
         if kind == "features":
             return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))

@@ -54,7 +54,7 @@ def suited(settings: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, An
     """
     kind, training = info["kind"], settings.get("training", {})
     if kind == "recordings":
-        items = info["splits"]["all"]["recordings"] // 2  # no fewer are trained on
+        items = info["splits"]["all"]["recordings"] // 3  # no fewer are trained on, even in two folds
     else:
         items = min(info["splits"]["train"]["n"], training.get("samples") or math.inf)
     batch = training.get("batch_size", "auto")

@@ -125,6 +125,8 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     scored += [(f"tuning.{n}", f"{PREFIX}{n}", entry.get("dataset", n), entry["scored_on"]) for n, entry in tunings]
     for key, name, dataset, scored_on in scored:
         lacking = datasets[dataset].get("development_share") is None
+        if config["studies"].get(name, {}).get("predictions") and "folds" in datasets[dataset]:
+            yield f"{key}.predictions: found true for recordings, expected it of samples alone; remove it"
         if name in config["run_studies"] and scored_on == "development" and lacking:
             yield f"{key}.scored_on: {dataset} has no development patients; set its development_share"
 

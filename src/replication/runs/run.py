@@ -129,7 +129,7 @@ def use_threads(count: int) -> None:
     """Compute with this many threads: OpenMP, MKL, OpenBLAS and torch alike, here and in processes started from here.
 
     Libraries that are not loaded yet, and new processes, read the environment; those that are loaded are told. Every process that
-    computes calls it, because results depend on the number of threads.
+    trains or evaluates calls it, because results depend on the number of threads.
     """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
     threadpool_limits(count)
