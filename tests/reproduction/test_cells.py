@@ -40,7 +40,7 @@ def test_a_number_changed_by_some_units_of_its_last_digit_is_found() -> None:
     numbers = [number.span() for number in re.finditer(NUMBER, PAGE) if any(number.start() in cell for cell in shown)]
     for start, end in generator.choices(numbers, k=200):
         unit = 10.0 ** -len(PAGE[start:end].partition(".")[2])
-        wrong = float(PAGE[start:end]) + generator.choice([-1, 1]) * generator.randint(1, 9) * unit
+        wrong = float(PAGE[start:end].replace("−", "-")) + generator.choice([-1, 1]) * generator.randint(1, 9) * unit
         changed = PAGE[:start] + formatted(wrong, PAGE[start:end]) + PAGE[end:]
         found += fill(changed, OUTPUTS) != changed
     assert found >= 198

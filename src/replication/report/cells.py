@@ -1,7 +1,7 @@
 """Numbers in pages: before a reference to the cell that it comes from, a number is filled in and kept by a test.
 
     90.1<!--table1 pathmnist clai-m accuracy-->
-    -0.1 (-0.4 to +0.2)<!--table1 pathmnist clai-m cross-entropy accuracy-->
+    −0.1 (−0.4 to +0.2)<!--table1 pathmnist clai-m cross-entropy accuracy-->
 
 A reference is a comment, which readers of the page do not see. It names an output of `paper_figures` and values of the row, as
 `column=value` where several columns may have them; and the column, unless it is `mean`, with `low` and `high` of an interval.
@@ -20,7 +20,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.runs.registry import read_json
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?"
+NUMBER = r"[−+]?\d+(?:\.\d+)?"
 FILLED = re.compile(rf"(?P<shown>{NUMBER}(?:\s\({NUMBER}\sto\s{NUMBER}\))?)<!--(?P<cell>[^>]+)-->")
 _USUAL = {
     "study": [],
@@ -44,8 +44,8 @@ def _shown(match: re.Match[str], outputs: Path) -> str:
 
 
 def formatted(number: float, old: str) -> str:
-    """Return a number as another one is written: with as many decimals, and with a sign if that has one."""
-    return f"{number:{'+' if old[0] in '+-' else ''}.{len(old.partition('.')[2])}f}"
+    """Return a number as another one is written: with as many decimals, with a sign if that has one, and a true minus."""
+    return f"{number:{'+' if old[0] in '+−' else ''}.{len(old.partition('.')[2])}f}".replace("-", "−")
 
 
 @cache

@@ -48,9 +48,10 @@ class Unit(NamedTuple):
     signed: bool = False
 
     def text(self, value: Interval) -> str:
-        """Write a mean, with its interval where it has one: `+0.41 points [+0.12, +0.70]`."""
+        """Write a mean, with its interval where it has one: `+0.41 points [−0.12, +0.94]`, with true minus signs."""
         form = f"{'+' if self.signed else ''}.{self.digits}f"
-        mean, low, high = (format(self.factor * number, form) for number in (value.mean, value.low, value.high))
+        numbers = (format(self.factor * number, form) for number in (value.mean, value.low, value.high))
+        mean, low, high = (number.replace("-", "−") for number in numbers)
         number = f"{mean} {self.name}".rstrip()
         return f"{number} [{low}, {high}]" if value.known else number
 
@@ -178,7 +179,7 @@ def compared(
     """
     names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
     file = MEASURES[measure]["file"]
-    if len(set(names)) == 1 and file == "metrics.csv":
+    if len(set(names)) == 1 and file == "metrics.csv" and not ratio:
         around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
             return around, [(names[0], "comparisons.csv")]

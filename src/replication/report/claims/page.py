@@ -85,15 +85,17 @@ def counted(claims: Iterable[Record]) -> str:
 
 
 def in_short(claims: Iterable[Record]) -> str:
-    """Say how many verdicts hold, in which ways, how many fail, and how many are open."""
+    """Say how many verdicts hold, in which ways, how many fail, how many are open, and how many depend on the reading."""
     outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
     ways = {Outcome.IN_PART: "in part", Outcome.REACHED: "by another training"}
     counted = ", ".join(f"{outcomes.count(outcome)} {way}" for outcome, way in ways.items() if outcome in outcomes)
     holding = sum(outcome in (Outcome.REPRODUCED, *ways) for outcome in outcomes)
     failing = outcomes.count(Outcome.NOT_REPRODUCED)
     held = f"{holding} hold ({counted})" if counted else f"{holding} hold"
-    left = len(outcomes) - holding - failing
-    return f"Of {len(outcomes)} verdicts on the paper's claims {held}, {failing} fail, {left} are open."
+    depending = outcomes.count(Outcome.DEPENDS)
+    left = len(outcomes) - holding - failing - depending
+    verb = "depends" if depending == 1 else "depend"
+    return f"Of {len(outcomes)} verdicts {held}, {failing} fail, {left} are open, {depending} {verb} on the reading."
 
 
 def _margins(claims: Sequence[Record]) -> str:
@@ -101,7 +103,8 @@ def _margins(claims: Sequence[Record]) -> str:
     named = {}
     for name in ("half", "twice"):
         others = [f"claim {claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
-        named[name] = f"{len(others)} verdicts would change ({', '.join(others)})" if others else "none would change"
+        verdicts = "1 verdict" if len(others) == 1 else f"{len(others)} verdicts"
+        named[name] = f"{verdicts} would change ({', '.join(others)})" if others else "none would change"
     return WORDS["at margins"].format(**named)
 
 

@@ -258,8 +258,8 @@ def verdicts(evidence: Evidence, claims: Sequence[Mapping[str, Any]]) -> Drawn:
     axes.axvspan(0, FARTHEST, color="#eef4f9", lw=0, zorder=0)
     axes.set_xscale("symlog", linthresh=1, linscale=0.6)
     axes.set(xlim=(-FARTHEST, FARTHEST), ylim=(len(judged) - 0.4, -0.6))
-    axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
-    axes.set_xlabel("distance from the threshold, in margins of relevance")
+    axes.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "+1", "+10"])
+    axes.set_xlabel("distance from the threshold, in margins (logarithmic beyond 1)")
     axes.set_title("against the claim  |  for the claim", fontsize=SMALL)
     axes.set_yticks(range(len(judged)), [textwrap.fill(f"{claim['id']}  {claim['title']}", TITLE) for claim in judged])
     axes.tick_params(axis="y", length=0)
@@ -297,7 +297,7 @@ def _draw(axes: Axes, place: int, claim: Mapping[str, Any], rows: Sequence[Mappi
         else:
             axes.annotate("no interval", (0, y), (3, 0), textcoords="offset points", va="center", fontsize=SMALL)
             text = f"{text} ({row['quantity']})"
-        unbroken = text.replace(", +", ",\u00a0+").replace(", -", ",\u00a0-")
+        unbroken = text.replace(", +", ",\u00a0+").replace(", −", ",\u00a0−")
         axes.annotate(textwrap.fill(unbroken, NUMBER), (1, y), (NUMBERS, 0), fontsize=SMALL, **beside)
     words = "\n".join(filter(None, [claim["outcome"], claim["qualifier"]]))
     axes.annotate(words, (1, place), (VERDICTS, 0), color=colour, fontsize=SMALL, fontweight="bold", **beside)
