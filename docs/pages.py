@@ -7,16 +7,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.plan import PUBLISHED
+from replication.report.provenance import told
 from replication.report.tables.layout import DASH, Best, Layout, Sources
 from replication.report.tables.render import render
 from replication.runs import outputs as runs
@@ -162,11 +162,3 @@ def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:
 def anchor(behind: tuple[str, ...]) -> str:
     """Return the place of the runs of a row on the page."""
     return f"runs-{'-'.join(behind)}"
-
-
-def told(records: Sequence[Mapping[str, Any]]) -> str:
-    """Say which runs these are: seeds, folds, commits and processors."""
-    seeds, folds = (sorted({run[key] for run in records if run[key] is not None}) for key in ("seed", "fold"))
-    commits, machines = ({str(run[key]) for run in records} for key in ("commit", "hardware"))
-    parts = {"seed": seeds, "fold": folds, "commit": sorted(commit[:8] for commit in commits), "on": sorted(machines)}
-    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in parts.items() if values)

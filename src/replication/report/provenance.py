@@ -68,6 +68,14 @@ def records_behind(runs: Sequence[RunId], root: Path) -> list[Record]:
     return [records[str(run)] for run in runs]
 
 
+def told(records: Sequence[Mapping[str, Any]]) -> str:
+    """Say which runs these are: seeds, folds, commits and processors."""
+    seeds, folds = (sorted({run[key] for run in records if run[key] is not None}) for key in ("seed", "fold"))
+    commits, machines = ({str(run[key]) for run in records} for key in ("commit", "hardware"))
+    parts = {"seed": seeds, "fold": folds, "commit": sorted(commit[:8] for commit in commits), "on": sorted(machines)}
+    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in parts.items() if values)
+
+
 def trace(frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Behind]:
     """Yield the rows of an output in groups that rest on the same runs, with the records of these.
 
