@@ -385,7 +385,7 @@ def test_alignment_must_rise_beyond_controls(tmp_path: Path, reached: float, oth
     noise = np.random.default_rng(0).normal(1, 0.002, size=18)
     rises = {"alignment-m": 0.4, "full": 0.4 * reached, "cross-entropy": other}
     rows = [(m, seed, epoch, "gaussian", rises[m] * epoch) for m in rises for seed in range(3) for epoch in (0, 1)]
-    frame = pd.DataFrame(rows, columns=["model", "seed", "epoch", "kernel", "centred_alignment"])
+    frame = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "kernel", "centred_alignment"])
     frame = frame.assign(alignment=frame["centred_alignment"] * noise)
     frame.to_csv(folder / "alignment.csv", index=False)
     finding = finding_on(root, "9")

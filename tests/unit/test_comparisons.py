@@ -30,7 +30,7 @@ def measured(y: NDArray[np.int64], probability: NDArray[np.floating], metric: st
 
 def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds() -> None:
     y, runs = three_models()
-    table = compare_models(y, np.arange(240), runs, draws=20).set_index(["model", "other", "metric"])
+    table = compare_models(y, np.arange(240), runs, draws=20).set_index(["cell", "other", "metric"])
     of_runs = {
         (model, seed): sample_metrics(y, one.probability, one.calibrated)
         for model, of_seeds in runs.items()
@@ -62,7 +62,7 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, draws)
     pair, alone = (
         table[part].set_index("metric")
-        for part in (table["other"] == "b", table["model"].eq("a") & table["other"].eq(""))
+        for part in (table["other"] == "b", table["cell"].eq("a") & table["other"].eq(""))
     )
     counts = np.random.default_rng(0).multinomial(30, np.full(30, 1 / 30), size=draws)
     drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]

@@ -152,7 +152,7 @@ def target(real: Path, tmp_path: Path) -> Path:
         {"seed0", "seed1"},
     )
     comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
-    comparisons.loc[comparisons["model"] == "clai-m", ["value", "low", "high", "p"]] = "0"
+    comparisons.loc[comparisons["cell"] == "clai-m", ["value", "low", "high", "p"]] = "0"
     comparisons.to_csv(folder / "comparisons.csv", index=False)
     write_records(folder / RUNS, [entry for entry in records_of(folder) if entry["run"] != LAST])
     return target
@@ -257,11 +257,11 @@ def test_cells_of_a_study_that_keeps_predictions_are_compared_as_they_come(tmp_p
     publish_cell("cross-entropy")
     compared = publish_cell("full")
     both = compared[compared["other"].notna()].set_index("metric")
-    assert {*both["model"], *both["other"]} == {"full", "cross-entropy"}
+    assert {*both["cell"], *both["other"]} == {"full", "cross-entropy"}
     assert both.loc["log_loss", ["samples", "seeds"]].tolist() == [len(samples.y), 3]
     accuracy = {
         cell: np.mean([(one.score.argmax(1) == samples.y).mean() for one in multiclass(cell, 3)[1].values()])
         for cell in ("full", "cross-entropy")
     }
-    model, other, value = both.loc["accuracy", ["model", "other", "value"]]
-    assert value == pytest.approx(accuracy[model] - accuracy[other], abs=1e-6)
+    cell, other, value = both.loc["accuracy", ["cell", "other", "value"]]
+    assert value == pytest.approx(accuracy[cell] - accuracy[other], abs=1e-6)

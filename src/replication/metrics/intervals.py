@@ -120,12 +120,12 @@ def log_interval(ratios: pd.Series) -> Interval:
     return replace(found, mean=np.exp(found.mean), low=np.exp(found.low), high=np.exp(found.high))
 
 
-def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:
-    """Return the interval over seeds and test samples together of `model` minus `other`, or of `model` alone.
+def over_samples(comparisons: pd.DataFrame, metric: str, cell: str, other: str = "") -> Interval | None:
+    """Return the interval over seeds and test samples together of `cell` minus `other`, or of `cell` alone.
 
     With one seed it counts the test samples alone. It is None where `comparisons.csv` has none.
     """
-    chosen = (comparisons["model"] == model) & (comparisons["other"].fillna("") == other)
+    chosen = (comparisons["cell"] == cell) & (comparisons["other"].fillna("") == other)
     rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
     if rows.empty:
         return None

@@ -69,11 +69,11 @@ COLUMNS: dict[str, list[str]] = {
     "votes.csv.gz": [
         "model", "image", "predicted", "role", "place", "item", "label", "similarity", "vote", "height", "width", "pixels",
     ],
-    "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
+    "comparisons.csv": ["cell", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
-    "alignment.csv": ["model", "seed", "epoch", "kernel", "alignment", "centred_alignment"],
+    "alignment.csv": ["cell", "seed", "epoch", "kernel", "alignment", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
     "theory.csv": ["check", "share", "bandwidth", "rule", "size", "seed", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "M", "C", "B", "repetition", "quantity", "value"],
