@@ -1,4 +1,4 @@
-"""The command `clailearn`: a model of one's own pictures or table, and predictions of it or of a published one."""
+"""Train a model on your pictures or table, and predict with it or with a published one."""
 
 import argparse
 import json
@@ -22,9 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `clailearn` and return its exit status."""
     parser = argparse.ArgumentParser(prog="clailearn", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
+    predictions = commands.add_parser(
+        "predict", help="labels, probabilities and votes by a model of `clailearn fit`, or a published one"
+    )
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="pictures, folders, or tables of features")
     predictions.add_argument(
         "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
@@ -35,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fit.add_argument("--label", help="column of the classes in a table; all others are numbers")
     fit.add_argument("--group", help="column of the groups, such as patients, which are held out whole")
     fit.add_argument("--size", type=int, metavar="N", help="pixels a side to which pictures are resized")
-    fit.add_argument("--seed", type=int, default=0, metavar="N", help="of the part held out and the training")
+    fit.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="decides which part is held out, and the weights at the start"
+    )
     options = parser.parse_args(arguments)
     if options.command == "predict" and options.votes < 0:
         predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
@@ -56,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:
-    """Return what a published model predicts of each input: input, label, probability, scores and votes; or input and error.
+    """Return what a model predicts of each input: input, label, probability, scores and votes; or input and error.
 
     Args:
         folder: of the model.
-        inputs: images and folders of images, or tables of features, .csv or .csv.gz.
+        inputs: pictures and folders of pictures, or tables of features, .csv or .csv.gz.
         votes: references to show for and against each prediction; 0: none.
 
     Raises:
@@ -69,7 +73,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
     model = load(folder)
     if (kind := model.inputs.kind) not in ("images", "features"):
         raise InputError(
-            f"{folder}: found an estimator, or a model of signals or recordings, expected a published one of images or features. "
+            f"{folder}: found an estimator, or a model of signals or recordings, expected one of images or features. "
             "Call clailearn.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
@@ -129,7 +133,7 @@ def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8]
             left_out = f"{path}: files left out: {len(found) - len(files)} ({', '.join(sorted(others))})"
             sys.stderr.write(f"{legible(left_out)}\n")
     if not files:
-        yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
+        yield str(path), InputError(f"{path}: found no picture in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.inputs.shape
     for file in files:
         try:

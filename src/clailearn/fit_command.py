@@ -29,15 +29,25 @@ HELD_OUT, LEAST = 0.2, 5
 """Share of the samples that is held out; the fewest samples of a class, and groups, of which that is at least one."""
 STEPS = 300
 """Steps of a training at least, however few samples there are."""
-LEAST_SIZE, SIZE, LARGEST_COMMON, LARGEST_SIZE = TRUNKS["images"]["convnet"], 28, 64, 512
-"""Pixels a side: the least; if pictures differ or are large; the largest that stays where all agree; the largest to ask for."""
+LEAST_SIZE, LARGEST_SIZE = TRUNKS["images"]["convnet"], 512
+"""Pixels a side that `--size` may ask for."""
+SIZE, LARGEST_COMMON = 28, 64
+"""Pixels a side to which pictures are resized, unless all have one size up to the second."""
 ENCODER = {"trunk": "convnet", "width": 16}
 """The trunk of pictures."""
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 
 
 class Given(NamedTuple):
-    """What a user gave: samples, their labels, groups and places (N,); what a model takes, without statistics; it in words."""
+    """What a user gave.
+
+    Attributes:
+        x: samples (N, ...).
+        labels, groups: of the samples (N,).
+        places: file, or file and row, of each sample (N,).
+        inputs: what a model takes, without statistics.
+        form: the same in words.
+    """
 
     x: NDArray[Any]
     labels: NDArray[Any]

@@ -286,7 +286,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, images_mode
         ("rows.csv", b"red,green,blue\n\n\n", "rows.csv: found no row"),
         ("rows.csv", b"red,green,blue\n1,2,\xff\n", "rows.csv: cannot be read"),
         ("0.png", b"no picture", "0.png: cannot be decoded as an image"),
-        (".", None, ": found no image in it, expected .jpg"),
+        (".", None, ": found no picture in it, expected .jpg"),
     ],
 )
 def test_the_command_refuses_a_file_that_does_not_fit(

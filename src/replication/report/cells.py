@@ -1,7 +1,7 @@
 """Numbers in pages: before a reference to the cell that it comes from, a number is filled in and kept by a test.
 
     90.1<!--table1 pathmnist clai-m accuracy-->
-    −0.1 (−0.4 to +0.2)<!--table1 pathmnist clai-m cross-entropy accuracy-->
+    −0.1 (−0.4 to +0.2)<!--tableS2 pathmnist clai-m cross-entropy accuracy-->
 
 A reference is a comment, which readers of the page do not see. It names an output of `paper_figures` and values of the row, as
 `column=value` where several columns may have them; and the column, unless it is `mean`, with `low` and `high` of an interval.

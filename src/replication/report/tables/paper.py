@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import Interval, gap, interval, minus_printed, values
+from replication.metrics.intervals import gap, interval, values
 from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.tables.layout import Block, Group, Layout, Sources, pivot
@@ -15,20 +15,17 @@ from replication.report.texts import printed_value, table
 from replication.runs.registry import CLAI, MIXTURES, TABLES
 
 KEYS = ["name", "cell", "metric"]
-RESULT_COLUMNS = ["dataset", "model", "other", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
+RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
 
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
     Metric("f1", "F1-score", percent=True, digits=2, better="higher"),
-    *chosen("roc_auc ece ece_scaled log_loss_scaled"),
+    *chosen("roc_auc ece"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
-"""The models that have a row for every dataset, run or not; others have one where they were run."""
+"""The models that have a row for every dataset, run or not."""
 PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
-"""Models whose difference, the first minus the second, claims rest on."""
-PAIR_METRICS = chosen("accuracy roc_auc ece ece_scaled")
-PRINTED_METRICS = ("accuracy", "roc_auc")
-"""The metrics whose difference from the printed value is shown."""
+"""Models whose difference, the first minus the second, table S2 shows."""
 
 TABLE3_METRICS = chosen(
     "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated", f1_validation="F1, validation"
@@ -58,11 +55,11 @@ def with_data(evidence: Evidence, rows: pd.DataFrame) -> pd.DataFrame:
 def table1_frame(sources: Sources) -> pd.DataFrame:
     """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models.
 
-    Limits are those of 95 % intervals over seeds and test samples, or over seeds. Rows with `other` have the difference of two
-    models, or from the value that is `printed`, whose interval counts its own sampling as well.
+    Limits are those of 95 % intervals over seeds and test samples, or over seeds.
     """
     evidence, printed = sources.evidence, sources.printed("table1").rename(columns={"row": "name", "value": "printed"})
-    rows = results(evidence, TABLE1_METRICS, dict.fromkeys(evidence.expected, TABLE1_MODELS)).set_index(KEYS)
+    rows = results(evidence, TABLE1_METRICS, dict.fromkeys(evidence.expected, TABLE1_MODELS))
+    rows = rows[rows["cell"].isin(TABLE1_MODELS)].set_index(KEYS)
     compared = in_units(evidence.table("comparisons.csv"), TABLE1_METRICS, ["value", "low", "high"])
     compared = compared.dropna(subset="low").rename(columns={"value": "mean", "seeds": "n"})
     alone = compared[compared["other"].isna()]
@@ -71,24 +68,7 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     rows.update(alone.set_index(KEYS)[["low", "high"]])
     rows = rows.reset_index().merge(printed[["name", "metric", "printed"]], "left")
     rows["printed"] = rows["printed"].where(rows["cell"].isin(CLAI))
-    gaps = compared[
-        pd.MultiIndex.from_frame(compared[["cell", "other"]]).isin(PAIRS)
-        & compared["metric"].isin([metric.key for metric in PAIR_METRICS])
-    ]
-    others = [*majority(evidence), *from_printed(evidence, alone.merge(printed, on=["name", "metric"]))]
-    columns = [*KEYS, "other", "mean", "n", "low", "high"]
-    whole = pd.concat([rows, gaps[columns], pd.DataFrame(others)])
-    return with_data(evidence, whole).reindex(columns=RESULT_COLUMNS)
-
-
-def from_printed(evidence: Evidence, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the differences of CLaI's models from the values that the paper prints, with 95 % intervals, in per cent."""
-    for row in rows[rows["cell"].isin(CLAI) & rows["metric"].isin(PRINTED_METRICS)].to_dict("records"):
-        mean, low, high = (row[name] / 100 for name in ("mean", "low", "high"))
-        samples = sum(evidence.description(row["name"])["splits"]["test"]["counts"])
-        around = minus_printed(Interval(mean, low, high, int(row["n"])), row["printed"] / 100, samples)
-        limits = {name: 100 * getattr(around, name) for name in ("mean", "low", "high")}
-        yield {**{key: row[key] for key in (*KEYS, "n")}, "other": "printed", **limits}
+    return with_data(evidence, rows).reindex(columns=RESULT_COLUMNS)
 
 
 def majority(evidence: Evidence) -> Iterator[dict[str, Any]]:
@@ -118,13 +98,14 @@ def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
 
 
 def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
-    """Return table 1 or 3: the paper's values above ours by dataset, and differences below."""
+    """Return table 1 or 3: the paper's values above ours by dataset; of table 3 the differences below."""
     evidence, shown = sources.evidence, with_printed(frame, sources.evidence)
-    metrics, compared = (TABLE3_METRICS, TABLE3_METRICS) if "printed_sd" in frame else (TABLE1_METRICS, PAIR_METRICS)
+    if "other" not in shown:
+        return [pivot(shown, Block(TABLE1_METRICS, best=True), evidence, "metrics.csv")]
     rows, gaps = shown[shown["other"].isna()], shown[shown["other"].notna()]
     return [
-        pivot(rows, Block(metrics, best=True), evidence, "metrics.csv"),
-        pivot(gaps, Block(compared, {"model": "Difference [95 % interval]"}, limits=True), evidence),
+        pivot(rows, Block(TABLE3_METRICS, best=True), evidence, "metrics.csv"),
+        pivot(gaps, Block(TABLE3_METRICS, {"model": "Difference [95 % interval]"}, limits=True), evidence),
     ]
 
 
@@ -158,7 +139,7 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     rows = rows.merge(printed[["model", "metric", "printed", "printed_sd"]], "left")
     columns = ["printed", "printed_sd"]
     rows[columns] = rows[columns].mask(rows["dataset"].map(evidence.is_substitute))
-    return rows.reindex(columns=["dataset", "study", "cell", *RESULT_COLUMNS[1:], "printed_sd"])
+    return rows.reindex(columns=["dataset", "study", "cell", "model", "other", *RESULT_COLUMNS[2:], "printed_sd"])
 
 
 def _sepsis_gaps(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
