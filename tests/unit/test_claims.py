@@ -5,8 +5,9 @@ Controls stand beside the verdicts, say so where they were not run, and decide n
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -297,16 +298,28 @@ def test_no_verdict_rests_on_what_did_not_learn_or_is_of_no_algorithm() -> None:
     tests = [one for claim in claims for one in claim["estimates"] if one["role"] == "test"]
     judged = [one for one in tests if one["outcome"] != Outcome.NO_SAY]
     assert judged
-    assert len(judged) < len(tests), "some arms of the published evidence did not learn"
-    for one in judged:
-        assert one["algorithm"], one["quantity"]
-        for arm in one["arms"]:
-            name, cell = arm.split("/")
-            base = MODELS[cell].embeddings if cell in MODELS else None
-            assert base is None or f"{name}/{base}" in one["arms"], "a mixture is fitted on these embeddings"
-            if name != "benchmark":
-                reached, least = how_far(PUBLISHED / name / "evidence", cell)
-                assert np.isnan(reached) or reached >= least, arm
+    assert [list(objections(one)) for one in judged if list(objections(one))] == []
+    left_out = [one for one in tests if one["outcome"] == Outcome.NO_SAY and "did not learn" in one["reason"]]
+    assert left_out, "of the published evidence"
+    for one in left_out:
+        assert list(objections(one)), "had it decided, this test would have failed"
+    of_others = {"algorithm": "", "arms": ["recording-batches/clai-m", "recording-batches/student-t-mixture"]}
+    assert list(objections(of_others)) == ["no algorithm", "embeddings of recording-batches/clai-c"]
+
+
+def objections(one: Mapping[str, Any]) -> Iterator[str]:
+    """Say why a number of claims.json should not decide."""
+    if not one["algorithm"]:
+        yield "no algorithm"
+    for arm in one["arms"]:
+        name, cell = arm.split("/")
+        base = MODELS[cell].embeddings if cell in MODELS else None
+        if base and f"{name}/{base}" not in one["arms"]:
+            yield f"embeddings of {name}/{base}"
+        if name != "benchmark":
+            reached, least = how_far(PUBLISHED / name / "evidence", cell)
+            if reached < least:
+                yield f"{arm} did not learn"
 
 
 def how_far(evidence: Path, cell: str) -> tuple[float, float]:
@@ -314,7 +327,9 @@ def how_far(evidence: Path, cell: str) -> tuple[float, float]:
     history, description = pd.read_csv(evidence / "history.csv"), json.loads((evidence / "dataset.json").read_text())
     curves = history.query("cell == @cell").groupby(["seed", "fold"], dropna=False)
     if description["kind"] != "recordings":
-        return float(curves["validation_accuracy"].max().mean()), 2 / len(description["classes"])
+        train, validation = (description["splits"][split]["counts"] for split in ("train", "val"))
+        majority = validation[int(np.argmax(train))] / sum(validation)
+        return float(curves["validation_accuracy"].max().mean()), max(2 / len(train), majority)
     if "validation_auroc" in history:
         return float(curves["validation_auroc"].max().mean()), 0.55
     metrics = pd.read_csv(evidence / "metrics.csv").query("cell == @cell and rule in ('printed', '')")
