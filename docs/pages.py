@@ -49,7 +49,7 @@ def write_pages(folder: Path) -> None:
             page.parent.mkdir(exist_ok=True)
             page.write_text(ALONE * (page.parent.name == "claims") + moved(source, page, pages), encoding="utf-8")
     for name, heading in (("claims", "Claims"), ("models", "Published models")):
-        entries = sorted((page.stem for page in pages.values() if page.parent == folder / name), key=in_order)
+        entries = sorted((page.stem for page in pages.values() if page.parent == folder / name), key=order_of)
         (folder / name / "index.md").write_text("\n".join([f"# {heading}", "", *toctree(entries)]), encoding="utf-8")
 
 
@@ -58,7 +58,7 @@ def toctree(pages: Iterable[str]) -> list[str]:
     return ["```{toctree}", ":maxdepth: 1", "", *pages, "```", ""]
 
 
-def in_order(stem: str) -> tuple[bool, int, str]:
+def order_of(stem: str) -> tuple[bool, int, str]:
     """Return the place of a page: the page of all claims, claims by number, what has none."""
     number = re.match(r"\d+", stem)
     return number is None and stem != "claims", int(number[0]) if number else 0, stem

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from clailearn.calibration import scaled_softmax
 from replication.experiments.predictions import Samples, measure_predictions, save_predictions, save_samples
-from replication.metrics.bootstrap import Calibration, Predictions, compare_models
+from replication.metrics.bootstrap import Fitted, Predictions, compare_models
 from replication.runs.run import COLUMNS, RunId, gather
 
 TEMPERATURE = 0.4
@@ -24,7 +24,7 @@ def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[Run
         score = (rng.normal(size=(len(y), 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
         parts = (score, scaled_softmax(score, 1), scaled_softmax(score, TEMPERATURE))
         single = [part.astype(np.float32) for part in parts]
-        runs[RunId("pathmnist", model, seed)] = Predictions(*single, calibration=Calibration(TEMPERATURE))
+        runs[RunId("pathmnist", model, seed)] = Predictions(*single, calibration=Fitted(TEMPERATURE))
     return Samples(y, np.arange(len(y))), runs
 
 
@@ -38,7 +38,7 @@ def recordings() -> tuple[Samples, dict[RunId, Predictions]]:
     for number in (0, 1):
         rows = fold == number
         score = (2 * y - 3 + rng.normal(size=stays)[stay] + 0.3 * rng.normal(size=len(y))).astype(np.float32)[rows]
-        fitted = Calibration(slope=0.8, intercept=-0.5)
+        fitted = Fitted(slope=0.8, intercept=-0.5)
         calibrated = expit(fitted.slope * score + fitted.intercept).astype(np.float32)
         parts = (score, expit(score), calibrated, fitted)
         runs[RunId("challenge2019", "clai-m", 0, number)] = Predictions(*parts)

@@ -17,7 +17,7 @@ from replication.experiments.latent import (
     seen_statistics,
 )
 from replication.experiments.predictions import save_predictions
-from replication.metrics.bootstrap import Calibration, Predictions
+from replication.metrics.bootstrap import Fitted, Predictions
 from replication.runs.run import RunId
 
 
@@ -34,7 +34,7 @@ def test_likeness_is_the_correlation_of_votes_with_the_process_of_the_same_fold(
             folder.mkdir(parents=True)
             paths[kind].append(str(folder / ("predictions.parquet" if kind == "predictions" else "latent.npz")))
         np.savez(paths["latent"][-1], mean=mean, sd=mean)
-        given = Predictions(votes, votes, votes, Calibration(slope=1.0, intercept=0.0, vote=True))
+        given = Predictions(votes, votes, votes, Fitted(slope=1.0, intercept=0.0, vote=True))
         save_predictions(Path(paths["predictions"][-1]), {RunId("cohort", "clai-m", 0, fold): given})
     found = likenesses(**paths)
     expected = [np.corrcoef(votes, mean)[0, 1] for mean in process.values()]

@@ -23,7 +23,7 @@ from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
-from replication.metrics.bootstrap import Calibration, Predictions
+from replication.metrics.bootstrap import Fitted, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI, Voting, voted
@@ -135,11 +135,11 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     Validation samples calibrate, and choose the threshold for F1.
     """
     if test.score.ndim == 2:
-        fitted, threshold = Calibration(fit_temperature(val.score, val.y)), None
+        fitted, threshold = Fitted(fit_temperature(val.score, val.y)), None
         probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
     else:
         logistic, threshold = fit_logistic(val.score, val.y), choose_threshold(val.y, val.score)
-        fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
+        fitted = Fitted(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
         probability = positive_probability(test.score) if voted else expit(test.score)
         calibrated = logistic(test.score)
     given = Predictions(test.score, probability, calibrated, fitted)

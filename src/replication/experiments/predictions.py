@@ -21,7 +21,7 @@ from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.metrics.bootstrap import DRAWS, Calibration, Predictions, compare_models
+from replication.metrics.bootstrap import DRAWS, Fitted, Predictions, compare_models
 from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.runs.run import SAMPLES, RunId
 
@@ -92,7 +92,7 @@ def compare_runs(samples: Samples, runs: Mapping[RunId, Predictions], draws: int
     return compare_models(samples.y, samples.group, by_model, draws)
 
 
-def compare_files(description: Path, predictions: Iterable[Path]) -> pd.DataFrame:
+def compare_predictions(description: Path, predictions: Iterable[Path]) -> pd.DataFrame:
     """Compare the models, or cells, of runs by their files of predictions, on the data that `dataset.json` describes."""
     data = load(description.parent)
     samples, classes = samples_of(data), len(data.info["classes"])
@@ -149,7 +149,7 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
                 f"{path}: found {len(rows)} rows of {run.replicate}, not {n}; expected predictions of the samples beside it. "
                 "Restore both files, or compute them again"
             )
-        fitted = Calibration(**{name: rows[name].iloc[0].item() for name in _FITTED if name in rows})
+        fitted = Fitted(**{name: rows[name].iloc[0].item() for name in _FITTED if name in rows})
         if classes > 2:
             score = rows[scores].to_numpy(np.float64)
             parts = score, scaled_softmax(score, 1.0), scaled_softmax(score, fitted.temperature)

@@ -35,7 +35,7 @@ DRAWS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Fitted:
     """What a run fitted on validation samples: of many classes a temperature, of two the logistic map of its scores.
 
     vote: whether the scores of two classes are votes in [-1, 1]; otherwise they are log-odds. What does not apply is NaN.
@@ -54,7 +54,7 @@ class Predictions:
     score: NDArray[np.floating]
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
-    calibration: Calibration = Calibration()
+    calibration: Fitted = Fitted()
 
 
 class Ranked:
@@ -164,8 +164,8 @@ def _sample_measure(
     columns = [np.ones((len(y), 1)), correct[:, None], labels, called, labels * called, losses]
     for part in (probability, calibrated):
         confidence, hit = top_label(y, part)
-        place = np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1)[1:-1])
-        columns.append(np.eye(ECE_BINS)[place] * (confidence - hit)[:, None])
+        index = np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1)[1:-1])
+        columns.append(np.eye(ECE_BINS)[index] * (confidence - hit)[:, None])
     per_sample = np.concatenate(columns, axis=1)
     sums = np.stack([np.bincount(group, weights=column, minlength=count) for column in per_sample.T], axis=1)
     ends = np.cumsum([column.shape[1] for column in columns])[:-1]

@@ -179,9 +179,9 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_B
             f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
             "map scores to probabilities before asking for their calibration"
         )
-    place = np.digitize(probability, np.linspace(0, 1, bins + 1)[1:-1])
+    index = np.digitize(probability, np.linspace(0, 1, bins + 1)[1:-1])
     rows = pd.DataFrame({"confidence": probability, "accuracy": np.asarray(outcome, dtype=np.float64)})
-    binned = rows.groupby(pd.Series(place, name="bin"))
+    binned = rows.groupby(pd.Series(index, name="bin"))
     return binned.mean().assign(n=binned.size()).reset_index()[["bin", "n", "confidence", "accuracy"]]
 
 

@@ -21,7 +21,7 @@ INTRODUCTION = (
     "published mean. Decisive numbers may be of other kernels or data than the published ones. "
     "Times (claims 13 and 14) ask for a machine that does nothing else."
 )
-PLACES = ("role", "part", "target", "name", "model", "quantity")
+IDENTITY = ("role", "part", "target", "name", "model", "quantity")
 """What an estimate of a claim is known by."""
 
 
@@ -49,7 +49,7 @@ def agreement(here: Record, published: Record) -> str:
 
 
 def _place(estimate: Record) -> tuple[Any, ...]:
-    return tuple(estimate[key] for key in PLACES)
+    return tuple(estimate[key] for key in IDENTITY)
 
 
 def compared_verdicts(here: Sequence[Record], published: Sequence[Record]) -> pd.DataFrame:

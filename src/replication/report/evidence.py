@@ -272,15 +272,15 @@ def identified(evidence: Evidence, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _identity(evidence: Evidence, name: str, cell: str) -> tuple[Any, ...]:
-    """Return dataset, study, cell and model of a name and cell, and their place in tables."""
+    """Return dataset, study, cell and model of a name and cell, and their rank in tables."""
     cells: Mapping[str, Mapping[str, str]] = evidence.expected[name].get("cells", {})
     variants, known = cells.get(cell, {}), list(cells or MODELS)
     behind = next((variants[factor] for factor in ("kernel", "method", "model") if factor in variants), cell)
     model = MODEL_OF.get(behind, behind)
-    place = (list(evidence.expected).index(name), known.index(cell) if cell in known else len(known))
+    rank = (list(evidence.expected).index(name), known.index(cell) if cell in known else len(known))
     study, in_registry = name if cells else None, model in (*MODELS, MAJORITY)
     own = None if in_registry and not cells else cell
-    return evidence.dataset_of(name), study, own, model if in_registry else None, place
+    return evidence.dataset_of(name), study, own, model if in_registry else None, rank
 
 
 def owners(frame: pd.DataFrame) -> pd.DataFrame:

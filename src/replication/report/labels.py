@@ -66,7 +66,7 @@ def chosen(keys: str, **titles: str) -> list[Metric]:
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
 
 
-def in_order(models: Iterable[str]) -> list[str]:
+def models_in_order(models: Iterable[str]) -> list[str]:
     """Return each model once, in the order of those that are known; others behind, by name."""
     known = list(MODELS)
     return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))

@@ -17,7 +17,7 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from clailearn.model import load
-from replication.experiments.predictions import add_runs, compare_files, gather_predictions
+from replication.experiments.predictions import add_runs, compare_predictions, gather_predictions
 from replication.report.evidence import Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.outputs import (
@@ -73,16 +73,16 @@ def publish(
                 shutil.copytree(published, together)
                 _add(root / name / "evidence", together)
                 files |= {file.relative_to(together.parents[1]): file for file in sorted(together.iterdir())}
-        there = {place for place in files if (target / place).exists()}
-        same = {place for place in there if filecmp.cmp(files[place], target / place, False)}
+        there = {path for path in files if (target / path).exists()}
+        same = {path for path in there if filecmp.cmp(files[path], target / path, False)}
         changed = files.keys() - same
-        folders = {place.parent for place in changed}
-        promote({place: file for place, file in files.items() if place.parent in folders}, target)
+        folders = {path.parent for path in changed}
+        promote({path: file for path, file in files.items() if path.parent in folders}, target)
     return sorted(map(str, changed))
 
 
 def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
-    """Return the files of all evidence and models of a name by their places; raise InputError where one is not computed yet."""
+    """Return the files of a name, of evidence and models, by their paths below `root`; raise InputError where one is missing."""
     known = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
     if name not in known:
         raise InputError(f"found no dataset and no study {name}, expected one of {', '.join(known)}")
@@ -111,7 +111,7 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
         for cell in {run.parent.name for run in finished}:
             gather_predictions(folder / predictions_of(cell), [p for p in predictions if p.parts[-3] == cell])
         gather_predictions(folder / SAMPLES, behind[DESCRIPTION])
-        compared = compare_files(behind[DESCRIPTION][0], predictions)
+        compared = compare_predictions(behind[DESCRIPTION][0], predictions)
         compared.to_csv(folder / COMPARISONS, index=False, float_format="%.6g")
 
 
@@ -165,33 +165,33 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
 
 
 def promote(files: Mapping[Path, Path], target: Path) -> None:
-    """Copy files of evidence and of packed models to their places below `target`, whose folders are replaced whole.
+    """Copy files of evidence and of packed models to their paths below `target`, whose folders are replaced whole.
 
     What shows single patients stays out unless the licence of their data is open.
 
     Raises:
         InputError: a run was made with uncommitted changes, or a file is a link or too large. Nothing has been copied then.
     """
-    kept = {place: file for place, file in files.items() if not withheld(_existing(file))}
+    kept = {path: file for path, file in files.items() if not withheld(_existing(file))}
     for file in kept.values():
         largest = LARGEST.get(file.suffix, LARGEST_TABLE)
         if (size := file.stat().st_size) > largest:
             raise InputError(f"{file} has {size} bytes, more than the {largest} of a tracked file: show less")
-    for place, folder in {place.parent: file.parent for place, file in kept.items()}.items():
-        if place.parent.name != "models":
+    for path, folder in {path.parent: file.parent for path, file in kept.items()}.items():
+        if path.parent.name != "models":
             _refuse_uncommitted(records_of(folder), folder / RUNS)
             continue
         model = load(folder)
         _refuse_uncommitted([model.record["record"] | {"run": model.record["run"]}], folder)
         if model.inputs.kind == "recordings" and not is_open(model.record["data"]["licence"]):
-            kept = {other: file for other, file in kept.items() if other.parent != place}
+            kept = {other: file for other, file in kept.items() if other.parent != path}
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:
-        for place, file in kept.items():
-            new = Path(temporary, place)
+        for path, file in kept.items():
+            new = Path(temporary, path)
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, new)
-        for folder in sorted({place.parent for place in kept}):  # all is written and checked; git has what they replace
+        for folder in sorted({path.parent for path in kept}):  # all is written and checked; git has what they replace
             shutil.rmtree(target / folder, ignore_errors=True)
             (target / folder).parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(temporary, folder), target / folder)

@@ -20,7 +20,7 @@ from replication.report.claims.readings import TARGETS
 from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
-from replication.report.labels import MODEL_OF, in_order
+from replication.report.labels import MODEL_OF, models_in_order
 from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
@@ -105,7 +105,7 @@ def embeddings(evidence: Evidence) -> Drawn:
             f"({letter}) {style.short_title(evidence, dataset, 22)}{_in_place(evidence, dataset)}", fontsize=8
         )
         frame = evidence.frame(dataset, "tsne.csv.gz")
-        frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
+        frame = frame[frame["model"].isin(models_in_order(frame["model"])[:1])]
         if frame.empty:
             style.write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
-from replication.report.labels import CLASS_COLOURS, MODEL_OF, in_order, model_title
+from replication.report.labels import CLASS_COLOURS, MODEL_OF, model_title, models_in_order
 from replication.runs.registry import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.
@@ -139,7 +139,7 @@ def _unlabel(axes: Axes) -> None:
 
 def model_styles(models: Iterable[str]) -> dict[str, Style]:
     """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
-    return {model: model_style(model) for model in in_order(models)}
+    return {model: model_style(model) for model in models_in_order(models)}
 
 
 def model_style(model: str) -> Style:

@@ -128,11 +128,11 @@ def votes(evidence: Evidence, images: int | None = None) -> Drawn:
 def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows: pd.DataFrame) -> None:
     """Draw pictures in frames of their class's colour, with class index and similarity above those of references."""
     left, top = corner[0], corner[1] + _ROW - 1
-    for place, (_, row) in enumerate(rows.iterrows()):
+    for column, (_, row) in enumerate(rows.iterrows()):
         index = classes.index(row["label"])
         pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(row["height"], row["width"], -1)
         rgb = np.broadcast_to(pixels, (*pixels.shape[:2], 3))  # one channel is grey
-        x = left + place
+        x = left + column
         axes.imshow(rgb, interpolation="nearest", extent=(x + _EDGE, x + 1 - _EDGE, top + 1 - _EDGE, top + _EDGE))
         frame = Rectangle((x + _EDGE, top + _EDGE), 1 - 2 * _EDGE, 1 - 2 * _EDGE)
         axes.add_patch(frame)
@@ -252,8 +252,8 @@ def verdicts(evidence: Evidence, claims: Sequence[Mapping[str, Any]]) -> Drawn:
     rows = [row for claim in judged for row in _numbers(claim, evidence)]
     figure = style.new_figure(WIDTH, ROW * len(judged) + 0.8, evidence)
     axes = figure.subplots()
-    for place, claim in enumerate(judged):
-        _draw(axes, place, claim, [row for row in rows if row["claim"] == claim["id"]])
+    for line, claim in enumerate(judged):
+        _draw(axes, line, claim, [row for row in rows if row["claim"] == claim["id"]])
     axes.axvline(0, color="0.3", lw=0.8, zorder=1)
     axes.axvspan(0, FARTHEST, color="#eef4f9", lw=0, zorder=0)
     axes.set_xscale("symlog", linthresh=1, linscale=0.6)
@@ -284,10 +284,10 @@ def _numbers(claim: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any
     return rows or [shared]
 
 
-def _draw(axes: Axes, place: int, claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def _draw(axes: Axes, line: int, claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     colour, offsets = COLOURS[claim["outcome"]], 0.4 * (np.arange(len(rows)) - (len(rows) - 1) / 2)
     beside: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
-    for row, y in zip([row for row in rows if "number" in row], place + offsets, strict=False):
+    for row, y in zip([row for row in rows if "number" in row], line + offsets, strict=False):
         text = f"{row['number']}, {row['target']}" if row["target"] else row["number"]
         if "distance" in row:
             low, mean, high = np.clip([row["from"], row["distance"], row["to"]], -FARTHEST, FARTHEST)
@@ -300,4 +300,4 @@ def _draw(axes: Axes, place: int, claim: Mapping[str, Any], rows: Sequence[Mappi
         unbroken = text.replace(", +", ",\u00a0+").replace(", −", ",\u00a0−")
         axes.annotate(textwrap.fill(unbroken, NUMBER), (1, y), (NUMBERS, 0), fontsize=SMALL, **beside)
     words = "\n".join(filter(None, [claim["outcome"], claim["qualifier"]]))
-    axes.annotate(words, (1, place), (VERDICTS, 0), color=colour, fontsize=SMALL, fontweight="bold", **beside)
+    axes.annotate(words, (1, line), (VERDICTS, 0), color=colour, fontsize=SMALL, fontweight="bold", **beside)

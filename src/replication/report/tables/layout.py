@@ -201,7 +201,7 @@ def _ranks(values: pd.Series, known: list[str]) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values):
         return values.to_numpy()
     order = [*known, *(value for value in values.unique() if value not in known)]
-    return values.map({value: place for place, value in enumerate(order)}).to_numpy()
+    return values.map({value: position for position, value in enumerate(order)}).to_numpy()
 
 
 def _word(column: str, value: Any) -> str:
@@ -287,7 +287,7 @@ def _pages(layout: Layout) -> list[list[Group]]:
     pages: list[list[Group]] = [[]]
     lines, widths = 0, layout.widths.items()
     for group in layout.groups:
-        heights = [[1, *(ceil(len(row[place]) / (LETTERS * width)) for place, width in widths)] for row in group.rows]
+        heights = [[1, *(ceil(len(row[column]) / (LETTERS * width)) for column, width in widths)] for row in group.rows]
         height = 1 + sum(map(max, heights))
         if pages[-1] and lines + height > LINES_OF_A_PAGE:
             pages.append([])
@@ -298,8 +298,8 @@ def _pages(layout: Layout) -> list[list[Group]]:
 
 
 def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
-    span, paragraphs = len(layout.heads), {place: f"p{{{width}cm}}" for place, width in layout.widths.items()}
-    columns = "".join(paragraphs.get(place, "l" if place < layout.names else "c") for place in range(span))
+    span, paragraphs = len(layout.heads), {column: f"p{{{width}cm}}" for column, width in layout.widths.items()}
+    columns = "".join(paragraphs.get(column, "l" if column < layout.names else "c") for column in range(span))
     body = rf"\multicolumn{{{span}}}{{c}}{{\textbf{{Miniature synthetic data}}}} \\" + "\n" if miniature else ""
     body += f"\\toprule\n{_line(layout.heads, layout.widths)}"
     for group in groups:
@@ -313,9 +313,9 @@ def _tabular(layout: Layout, groups: Sequence[Group], miniature: bool) -> str:
 def _line(row: Sequence[str], widths: Mapping[int, float]) -> str:
     """Return a row; paragraphs are ragged, with breaks allowed inside long names and paths."""
     cells = [_escape(cell) for cell in row]
-    for place in widths:
-        broken = re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", cells[place])
-        cells[place] = rf"\raggedright {broken}"
+    for column in widths:
+        broken = re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", cells[column])
+        cells[column] = rf"\raggedright {broken}"
     return " & ".join(cells) + " \\tabularnewline\n"
 
 
