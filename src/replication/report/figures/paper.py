@@ -110,6 +110,7 @@ def embeddings(evidence: Evidence) -> Drawn:
             style.write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
         style.scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
+        axes.margins(x=0.15)  # room for names
         if dataset == "cifar10":
             _outline_groups(figure, axes, frame)
         names = _short(evidence.description(dataset)["classes"])

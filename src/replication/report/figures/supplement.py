@@ -22,7 +22,7 @@ from replication.report.texts import printed_value
 from replication.runs.run import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
-MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
+MAPPINGS = {"raw": "probabilities as given", "calibrated": "probabilities calibrated"}
 RELIABLE = ("clai-m", "clai-c", "cross-entropy", "student-t-mixture", "supervised-contrastive")
 """Models whose reliability is drawn, at most four of a dataset, in order; of a user's own datasets every model is."""
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
@@ -67,7 +67,7 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_formatter("{x:g}")
             axes.set_box_aspect(1)
-            axes.set_ylabel(f"Observed share,\n{wording}" if dataset == datasets[0] else "")
+            axes.set_ylabel(f"Observed share\n({wording})" if dataset == datasets[0] else "")
         column[0].set_title(style.short_title(evidence, dataset, 22), fontsize=8)
         column[1].set_xlabel("Predicted probability", fontsize=7.5)
         parts.append(pooled.assign(name=dataset))
