@@ -110,13 +110,13 @@ def embeddings(evidence: Evidence) -> Drawn:
             style.write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
         style.scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
-        axes.margins(x=0.15)  # room for names
+        axes.margins(x=0.1)  # room for names
         if dataset == "cifar10":
             _outline_groups(figure, axes, frame)
         names = _short(evidence.description(dataset)["classes"])
         for label, points in frame.groupby("label"):
             for x, y, align in _places(points[["x", "y"]], np.ptp(axes.get_xlim())):
-                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7, fontweight="bold",
+                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=6.3, fontweight="bold",
                           path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(name=dataset))
     return figure, parts
