@@ -17,8 +17,9 @@ HARDER = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs(example: Path) -> None:
+def test_an_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "from mapie" in example.read_text(encoding="utf-8"):
         pytest.importorskip("mapie", reason="only the requirements of the documentation have it")
+    monkeypatch.setattr("sys.argv", [str(example)])
     accuracy = runpy.run_path(str(example))["accuracy"]
     assert accuracy > HARDER.get(example.stem, 0.88)

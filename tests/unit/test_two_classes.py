@@ -80,7 +80,7 @@ def test_two_classes_have_the_metrics_of_scikit_learn(
         measured[model], predicted[model] = found, {0: of_run}
     compared = compare_models(y, samples_of(data).group, predicted, draws=20).query("other == ''")
     for row in compared.to_dict("records"):
-        assert row["value"] == pytest.approx(measured[row["model"]][row["metric"]], abs=1e-6)
+        assert row["value"] == pytest.approx(measured[row["cell"]][row["metric"]], abs=1e-6)
     assert len(compared) == 2 * len(SAMPLE_METRICS)
 
 

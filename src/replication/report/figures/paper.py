@@ -116,7 +116,7 @@ def embeddings(evidence: Evidence) -> Drawn:
         names = _short(evidence.description(dataset)["classes"])
         for label, points in frame.groupby("label"):
             for x, y, align in _places(points[["x", "y"]], np.ptp(axes.get_xlim())):
-                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=6.3, fontweight="bold",
+                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7,
                           path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(name=dataset))
     return figure, parts
