@@ -110,18 +110,7 @@ def test_a_class_with_too_few_samples_for_probabilities_is_refused(
     kind = np.where(np.isin(np.arange(60), [0, 1, 2, 3, 4, 6]), "z", ["x", "y"] * 30)
     table().assign(kind=kind).to_csv(tmp_path / "table.csv", index=False)
     with pytest.warns(UserWarning, match="class z has one sample"), pytest.raises(SystemExit, match="1"):
-        main(
-            [
-                "fit",
-                str(tmp_path / "table.csv"),
-                "--out",
-                str(tmp_path / "model"),
-                "--label",
-                "kind",
-                "--group",
-                "patient",
-            ]
-        )
+        main(f"fit {tmp_path}/table.csv --out {tmp_path}/model --label kind --group patient".split())
     assert "class z: found 1 samples to train on, expected more" in capsys.readouterr().err
     assert not list((tmp_path / "model").iterdir())
 

@@ -70,9 +70,7 @@ def pack(
             Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
         )
         kept = _named_by_rows(run, kept)
-        if is_parametrized(
-            model.network.head, "weight"
-        ):  # an orthonormal head, of which the file holds the weight itself
+        if is_parametrized(model.network.head, "weight"):  # orthonormal: the file holds the weight itself
             remove_parametrizations(model.network.head, "weight")
     else:
         test, val = (Scored(model.scores(run, part), part.labels.numpy()) for part in (run.splits.test, run.splits.val))

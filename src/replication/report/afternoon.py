@@ -39,16 +39,16 @@ def agreement(here: Record, published: Record) -> str:
         return SAME if same or not divided else DIFFERS
     if here["outcome"] == Outcome.NOT_TESTABLE and Outcome.NO_SAY not in [e["outcome"] for e in tests]:
         return UNTESTED
-    others = {_place(estimate): estimate for estimate in published["estimates"]}
+    others = {_identity(estimate): estimate for estimate in published["estimates"]}
     left_open = [estimate for estimate in tests if estimate["outcome"] == Outcome.INCONCLUSIVE]
-    covered = all(_place(e) in others and e["low"] <= others[_place(e)]["mean"] <= e["high"] for e in left_open)
-    pairs = [{e["outcome"], others[_place(e)]["outcome"]} for e in tests if _place(e) in others]
+    covered = all(_identity(e) in others and e["low"] <= others[_identity(e)]["mean"] <= e["high"] for e in left_open)
+    pairs = [{e["outcome"], others[_identity(e)]["outcome"]} for e in tests if _identity(e) in others]
     contradicted = {Outcome.REPRODUCED, Outcome.NOT_REPRODUCED} in pairs
     wider = here["outcome"] == Outcome.INCONCLUSIVE and left_open and covered and not contradicted
     return WIDER if wider else DIFFERS
 
 
-def _place(estimate: Record) -> tuple[Any, ...]:
+def _identity(estimate: Record) -> tuple[Any, ...]:
     return tuple(estimate[key] for key in IDENTITY)
 
 
