@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clailearn.errors import InputError
-from replication.report.cells import FILLED, NUMBER, fill, formatted
+from replication.report.texts import FILLED, NUMBER, fill, formatted
 from support.repository import REPOSITORY
 
 OUTPUTS = REPOSITORY / "paper_figures"

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from clailearn.calibration import scaled_softmax
 from replication.experiments.predictions import Samples, measure_predictions, save_predictions, save_samples
-from replication.metrics.bootstrap import Fitted, Predictions, compare_models
+from replication.metrics.intervals import Fitted, Predictions, compare_models
 from replication.runs.run import COLUMNS, RunId, gather
 
 TEMPERATURE = 0.4

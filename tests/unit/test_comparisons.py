@@ -7,9 +7,8 @@ from scipy import stats
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
-from replication.metrics.bootstrap import SAMPLE_METRICS, Predictions, Ranked, compare_models
 from replication.metrics.classification import sample_metrics
-from replication.metrics.intervals import paired_difference
+from replication.metrics.intervals import SAMPLE_METRICS, Predictions, Ranked, compare_models, paired_difference
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predictions:

@@ -17,7 +17,7 @@ from replication.experiments.latent import (
     seen_statistics,
 )
 from replication.experiments.predictions import save_predictions
-from replication.metrics.bootstrap import Fitted, Predictions
+from replication.metrics.intervals import Fitted, Predictions
 from replication.runs.run import RunId
 
 

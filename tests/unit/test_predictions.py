@@ -15,8 +15,8 @@ from replication.experiments.predictions import (
     save_predictions,
     save_samples,
 )
-from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.intervals import Predictions
 from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 

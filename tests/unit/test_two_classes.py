@@ -15,7 +15,7 @@ from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
 from replication.experiments.predictions import samples_of
-from replication.metrics.bootstrap import SAMPLE_METRICS, compare_models
+from replication.metrics.intervals import SAMPLE_METRICS, compare_models
 from replication.models.base import create
 from replication.models.run import Run
 from replication.runs.run import RunId

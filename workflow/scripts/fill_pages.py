@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.report.cells import fill
 from replication.report.claims.page import in_short, lines
 from replication.report.evidence import Evidence
 from replication.report.figures.render import save, witnesses
 from replication.report.tables.paper import headline
-from replication.report.texts import replace_block
+from replication.report.texts import fill, replace_block
 from replication.runs.outputs import descriptions
 from replication.runs.registry import read_json
 from replication.runs.settings import load_settings

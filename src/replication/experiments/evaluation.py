@@ -23,8 +23,8 @@ from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
-from replication.metrics.bootstrap import Fitted, Predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
+from replication.metrics.intervals import Fitted, Predictions
 from replication.models.base import Model, Network, create
 from replication.models.clai import CLaI, Voting, voted
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means

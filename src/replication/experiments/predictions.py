@@ -21,8 +21,8 @@ from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.metrics.bootstrap import DRAWS, Fitted, Predictions, compare_models
 from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.intervals import DRAWS, Fitted, Predictions, compare_models
 from replication.runs.run import SAMPLES, RunId
 
 Floats = NDArray[np.float64]
