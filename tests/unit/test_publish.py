@@ -216,7 +216,7 @@ def finish(real: Path, run: RunId) -> None:
 
 
 def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
-    real, target, name = tmp_path / "real", tmp_path / "published", "product-cifar10"
+    real, target, name = tmp_path / "real", tmp_path / "published", "wide"
     first, second, *_ = runs_of_study(REAL, name)
     prepared = real / "cifar10" / "prepared" / "dataset.json"
     prepared.parent.mkdir(parents=True)

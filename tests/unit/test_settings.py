@@ -61,7 +61,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),
         ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}}, "minimum_onset_hours: found 4"),
         ({"datasets": {"challenge2019-septic": {"development_share": None}}}, "scored_on: challenge2019-septic has no dev"),
-        ({"studies": {"votes-challenge2019": {"predictions": True}}}, "predictions: found true for recordings"),
+        ({"studies": {"votes-challenge2019": {"predictions": "compared"}}}, "predictions: found it for recordings"),
         ({"datasets": {"pets": OWN | {"source": "sleep_edf"}}}, r"pets: 'channels' is .*\n.*pets: 'sampling_rate' is"),
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),

@@ -106,13 +106,14 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     behind[DESCRIPTION] = [source / path for path in files_behind(settings, name, DESCRIPTION)]
     for file, paths in behind.items():
         write_gathered(folder / file, paths, study=True, samples=training_samples(settings, name))
+    predictions = [run / "predictions.parquet" for run in finished]
+    if settings["studies"][name].get("predictions"):
+        compared = compare_predictions(behind[DESCRIPTION][0], predictions)
+        compared.to_csv(folder / COMPARISONS, index=False, float_format="%.6g")
     if keeps_predictions(settings, name):
-        predictions = [run / "predictions.parquet" for run in finished]
         for cell in {run.parent.name for run in finished}:
             gather_predictions(folder / predictions_of(cell), [p for p in predictions if p.parts[-3] == cell])
         gather_predictions(folder / SAMPLES, behind[DESCRIPTION])
-        compared = compare_predictions(behind[DESCRIPTION][0], predictions)
-        compared.to_csv(folder / COMPARISONS, index=False, float_format="%.6g")
 
 
 def _existing(file: Path) -> Path:

@@ -126,7 +126,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for key, name, dataset, scored_on in scored:
         lacking = datasets[dataset].get("development_share") is None
         if config["studies"].get(name, {}).get("predictions") and "folds" in datasets[dataset]:
-            yield f"{key}.predictions: found true for recordings, expected it of samples alone; remove it"
+            yield f"{key}.predictions: found it for recordings, expected it of samples alone; remove it"
         if name in config["run_studies"] and scored_on == "development" and lacking:
             yield f"{key}.scored_on: {dataset} has no development patients; set its development_share"
 

@@ -121,7 +121,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         files = ["benchmark.csv", RUNS, DESCRIPTION]
     elif name in settings["studies"]:
         files = [result_file(settings, name), "history.csv", RUNS, DESCRIPTION]
-        files += [COMPARISONS] if keeps_predictions(settings, name) else []
+        files += [COMPARISONS] if settings["studies"][name].get("predictions") else []
     else:
         files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
         files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
@@ -139,8 +139,8 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
 
 
 def keeps_predictions(settings: Mapping[str, Any], name: str) -> bool:
-    """Return whether predictions are evidence: of datasets of the repository, and of studies that say so."""
-    return name in registry.REPOSITORY_DATASETS or settings["studies"].get(name, {}).get("predictions", False)
+    """Return whether predictions are evidence: of datasets of the repository, and of studies that publish them."""
+    return name in registry.REPOSITORY_DATASETS or settings["studies"].get(name, {}).get("predictions") == "published"
 
 
 def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
