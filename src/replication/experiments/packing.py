@@ -61,15 +61,7 @@ def pack(
     kept = None
     if isinstance(model, CLaI):
         assert embedded is not None
-        train = embedded["train"]
-        items, population = sample_references(train.y, references, run.id.seed)
-        rounded = train._replace(z=train.z.half().float())
-        kept = References(rounded.z[:, items], train.y[items], items, population)
-        fewer = with_references(run, references)
-        test, val = (
-            Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
-        )
-        kept = _named_by_rows(run, kept)
+        kept, test, val = _voted(run, model, embedded, references)
         if is_parametrized(model.network.head, "weight"):  # orthonormal: the file holds the weight itself
             remove_parametrizations(model.network.head, "weight")
     else:
@@ -101,6 +93,21 @@ def pack(
         },
     )
     return published.save(folder, half=torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16)
+
+
+def _voted(
+    run: Run, model: CLaI, embedded: Mapping[str, Embedded], references: int
+) -> tuple[References, Scored, Scored]:
+    """Return a sample of the references, rounded, and the scores of test and of validation samples by their votes."""
+    train = embedded["train"]
+    items, population = sample_references(train.y, references, run.id.seed)
+    rounded = train._replace(z=train.z.half().float())
+    kept = References(rounded.z[:, items], train.y[items], items, population)
+    fewer = with_references(run, references)
+    test, val = (
+        Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
+    )
+    return _named_by_rows(run, kept), test, val
 
 
 def _named_by_rows(run: Run, kept: References) -> References:
