@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.intervals import Interval, interval, log_interval, over_samples, replicates
-from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, Outcome, n_that_decides
+from replication.report.claims.hypothesis import ANY, MARGIN, TOO_MANY, Hypothesis, Kind, Outcome, n_that_decides
 from replication.report.claims.readings import PAIR, Material, Reading, learned, readings_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
@@ -183,10 +183,17 @@ def compared(
         around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
             return around, [(names[0], "comparisons.csv")]
+    return by_replicate(material, reading, measure, arms, ratio=ratio), [(name, file) for name in names]
+
+
+def by_replicate(
+    material: Material, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
+) -> pd.Series:
+    """Return a measure of an arm, or of the first arm minus (or over) the second, by seed, fold or repetition."""
     first, *others = (measured(material, reading.arms[arm], measure, *reading.how) for arm in arms)
     for other in others:
         first = (first / other if ratio else first - other).dropna()
-    return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
+    return first.groupby("seed").mean() if first.index.nlevels > 1 else first
 
 
 RECORDED = [
@@ -246,6 +253,7 @@ class Numbers:
                 role=test.role, option=option, part=test.part or one.part, target=one.target,
                 model=model, which=title_of(model) or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
                 algorithm=entry.get("algorithm", "") if printed else "", files=files,
+                replicates=by_replicate(self.material, one, test.measure, test.arms) if isinstance(values, Interval) else None,
             )  # fmt: skip
 
     def add(
@@ -256,6 +264,7 @@ class Numbers:
         unit: Unit,
         want: Hypothesis | Outcome | None = None,
         reason: str = "",
+        replicates: pd.Series | None = None,
         **columns: Any,
     ) -> None:
         """Add a number if it has a value.
@@ -264,10 +273,11 @@ class Numbers:
             values: replicates, their interval, or a single number. Of positive ratios the interval is one on the log scale.
             want: what the claim says of the interval, or what follows from a single number.
             reason: why the number has no say, where there is a reason beside those of `_no_say`.
+            replicates: of an interval over seeds and test samples the values by seed, from which follows how many would decide.
             columns: others of `COLUMNS`; those that are not given are empty, and the role is a test.
         """
+        log = isinstance(values, pd.Series) and unit == RATIO and bool((values > 0).all())
         if isinstance(values, pd.Series):
-            log = unit == RATIO and bool((values > 0).all())
             value = log_interval(values) if log else interval(values)
         else:
             value = values if isinstance(values, Interval) else Interval(values, np.nan, np.nan, 0)
@@ -281,9 +291,11 @@ class Numbers:
         reason = (reason or self._no_say(row["arms"])) if judged else ""
         if reason:
             outcomes = [Outcome.NO_SAY] * 3
-        needed = ""
-        if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
-            needed = n_that_decides(values, asked, log=log)
+        needed, own = "", values if isinstance(values, pd.Series) else replicates
+        if asked and outcomes[0] == Outcome.INCONCLUSIVE and own is not None:
+            needed = n_that_decides(own, asked, log=log)
+            if own is replicates and needed != TOO_MANY:  # More seeds leave the part of the test samples as it is.
+                needed = f"at least {needed}"
         bounds = (value.low, value.mean, value.high) if value.known else ()
         margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
         self.rows.append(row | {
