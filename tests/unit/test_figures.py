@@ -65,8 +65,9 @@ def test_datasets_without_a_clai_model_are_drawn(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
     without_models(root, left_out)
     for name in FIGURES:
-        _, frame, _, _ = drawn(name, root)
+        figure, frame, _, _ = drawn(name, root)
         assert not set(frame.get("model", ())) & set(left_out), name
+        assert "nan" not in words(figure).split(), name
 
 
 def test_figures_of_training_show_the_mean_of_the_seeds_and_each_floor() -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
+from replication.runs.outputs import own_evidence
 from replication.runs.registry import MODELS, check_place, read_yaml
 from replication.runs.settings import (
     Settings,
@@ -95,6 +96,14 @@ def test_an_own_entry_of_one_line_is_completed_and_what_is_said_wins() -> None:
     assert load_settings(REPOSITORY)["datasets"] == REAL["datasets"]
 
 
+def test_outputs_of_an_own_dataset_are_rendered_from_all_of_its_evidence() -> None:
+    """The history of models without epochs, too, which has no rows."""
+    table = {"source": "feature_table", "path": "pets.csv", "label_column": "kind", "group_column": "owner"}
+    own = {"datasets": {"pets": {**table, "models": ["gradient-boosting"]}}}
+    files = {Path(file).name for file in own_evidence("results/real", "pets", load_settings(REPOSITORY, own))}
+    assert files == {"dataset.json", "history.csv", "metrics.csv", "reliability.csv", "runs.jsonl", "tsne.csv.gz"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -144,6 +153,7 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
         select(REAL, ["baselines.svm"])
     assert pass_on(REAL, "cross-entropy", ["threads"]) == {
         "model": "cross-entropy", "threads": 1, **select(REAL, MODELS["cross-entropy"].reads),
+        "registry": [MODELS["cross-entropy"].fit, None],
     }  # fmt: skip
 
 

@@ -214,8 +214,7 @@ def own_datasets(settings: Mapping[str, Any]) -> list[str]:
 
 def own_evidence(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that all outputs of a dataset of the user's own are rendered from."""
-    shown = {DESCRIPTION, *(file for entry in OWN.values() for file in entry["files"])}
-    return [file for file in evidence_files(root, name, settings) if Path(file).name in shown]
+    return _paths(root, name, sorted({DESCRIPTION, *(file for entry in OWN.values() for file in entry["files"])}))
 
 
 def packed_models(settings: Mapping[str, Any]) -> dict[str, str]:

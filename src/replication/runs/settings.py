@@ -150,8 +150,15 @@ class Settings(dict[str, Any]):
 
 
 def pass_on(settings: Mapping[str, Any], model: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return these settings, the model's name and what it reads beyond them, by its entry in the registry."""
-    return select({**settings, "model": model}, ["model", *keys, *MODELS[model].reads])
+    """Return these settings, the model's name and what it reads beyond them, by its entry in the registry.
+
+    `registry` is what that entry says of its class and kernel: another class or kernel is another run.
+    """
+    entry = MODELS[model]
+    return {
+        **select({**settings, "model": model}, ["model", *keys, *entry.reads]),
+        "registry": [entry.fit, entry.kernel],
+    }
 
 
 def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
@@ -313,9 +320,9 @@ def data_of(settings: Mapping[str, Any], name: str) -> str:
 
 
 def training_samples(settings: Mapping[str, Any], name: str) -> int | None:
-    """Return the number of training samples that a study draws; None for all, as a dataset has them."""
-    overrides = settings["studies"][name]["overrides"] if name in settings["studies"] else {}
-    samples: int | None = overrides.get("training", {}).get("samples")
+    """Return the number of training samples that the runs of a dataset or study draw; None for all."""
+    own = study_settings(settings, name) if name in settings["studies"] else dataset_settings(settings, name)
+    samples: int | None = own["training"]["samples"]
     return samples
 
 

@@ -231,7 +231,8 @@ def passes(numbers: Numbers) -> None:
         for record in numbers.evidence.runs(dataset, ["clai-c"])[:1]:
             counts = numbers.evidence.description(dataset)["splits"]["train"]["counts"]
             size, classes = record["settings"]["training"]["batch_size"], len(counts)
-            batches, files = sum(counts) // size, [(dataset, "runs.jsonl")]
+            samples = record["settings"]["training"]["samples"] or sum(counts)
+            batches, files = samples // size, [(dataset, "runs.jsonl")]
             setting = f"{batches} batches of {size}, {classes} classes"
             pairs = (batches - 1) * (batches + 2) / 2 / batches
             for name, ratio in (("class loop", float(classes)), ("pairs", pairs)):

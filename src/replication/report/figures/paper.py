@@ -174,6 +174,10 @@ def training(evidence: Evidence) -> Drawn:
         history = evidence.frame(dataset, "history.csv")
         history = history.rename(columns={"cell": "model"})
         history = history[history["model"].isin(names.values())]
+        if history.empty:
+            for axes in (top, middle, bottom):
+                style.write_reason(axes, "no training of CLaI in the evidence")
+            continue
         history["above_floor"] = history["loss"] - history["floor"]
         styles = {name: style.model_style(model) for model, name in names.items()}
         drawn |= set(names)
