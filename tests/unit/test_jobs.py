@@ -44,6 +44,15 @@ def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, 
     assert not checkpoint.exists()
 
 
+def test_the_checkpoint_of_an_evaluated_run_that_is_trained_again_stays(tmp_path: Path) -> None:
+    run = tmp_path / "mini/cifar10/clai-m/seed0"
+    run.mkdir(parents=True)
+    for file in ("checkpoint.pt", "evaluation.json", "embedded.safetensors"):
+        (run / file).touch()
+    remove_finished_checkpoints(tmp_path)
+    assert (run / "checkpoint.pt").exists()
+
+
 def test_failed_jobs_end_with_their_own_words_and_not_with_those_of_jobs_that_a_retry_finished(tmp_path: Path) -> None:
     logs = {"killed": "12:00:00 epoch 1\n", "wrong": "12:00:00 epoch 1\n12:00:01 error: found a, expected b.\nand c\n"}
     for name, text in logs.items():

@@ -175,6 +175,8 @@ def remove_finished_checkpoints(results: Path) -> None:
     """
     for last in ("run.json", "embedded.safetensors"):
         for file in results.rglob(last):
+            if last != "run.json" and file.with_name("evaluation.json").exists():
+                continue  # of a run that is trained again, whose record has gone
             for checkpoint in file.parent.glob("*checkpoint.pt*"):
                 checkpoint.unlink()
 
