@@ -36,7 +36,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def promoted(source: Path, target: Path) -> set[str]:
-    promote({file.relative_to(source): file for file in sorted(source.glob("*/evidence/*"))}, target)
+    copied = promote({file.relative_to(source): file for file in sorted(source.glob("*/evidence/*"))}, target)
+    assert set(map(str, copied)) == set(contents(target))
     return set(contents(target))
 
 

@@ -77,8 +77,8 @@ def publish(
         same = {path for path in there if filecmp.cmp(files[path], target / path, False)}
         changed = files.keys() - same
         folders = {path.parent for path in changed}
-        promote({path: file for path, file in files.items() if path.parent in folders}, target)
-    return sorted(map(str, changed))
+        copied = promote({path: file for path, file in files.items() if path.parent in folders}, target)
+    return sorted(map(str, changed & copied))
 
 
 def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
@@ -165,10 +165,10 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
         pd.concat([published, further.reindex(columns=published.columns, fill_value="")]).to_csv(path, index=False)
 
 
-def promote(files: Mapping[Path, Path], target: Path) -> None:
+def promote(files: Mapping[Path, Path], target: Path) -> set[Path]:
     """Copy files of evidence and of packed models to their paths below `target`, whose folders are replaced whole.
 
-    What shows single patients stays out unless the licence of their data is open.
+    What shows single patients stays out unless the licence of their data is open. Returns the paths of what was copied.
 
     Raises:
         InputError: a run was made with uncommitted changes, or a file is a link or too large. Nothing has been copied then.
@@ -196,6 +196,7 @@ def promote(files: Mapping[Path, Path], target: Path) -> None:
             shutil.rmtree(target / folder, ignore_errors=True)
             (target / folder).parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(temporary, folder), target / folder)
+    return set(kept)
 
 
 def _refuse_uncommitted(records: Iterable[Mapping[str, Any]], file: Path) -> None:
