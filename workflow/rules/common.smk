@@ -53,7 +53,9 @@ TRAINING = library("training", *OF_TRAINING)
 EVALUATION = library("evaluation", *OF_EVALUATION)
 RENDERING = library("rendering", "replication/report", "replication/metrics", "replication/runs")
 VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
-PACKING = library("packing", "replication/report/cards.py", "replication/report/evidence.py", *OF_EVALUATION)
+PACKING = library(
+    "packing", *(f"replication/report/{name}.py" for name in ("cards", "labels", "evidence")), *OF_EVALUATION
+)
 TITLES = ["workflow/config/titles.csv", "workflow/config/models.yaml"]  # which every output shows
 
 

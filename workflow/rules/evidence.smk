@@ -96,6 +96,7 @@ rule pack_model:
         training=file_of_first_run("run.json"),
         evaluation=file_of_first_run("evaluation.json"),
         card="workflow/report/model_card.md",
+        titles=TITLES,
         library=PACKING,
     output:
         weights="<results>/{dataset}/models/{model}/model.safetensors",

@@ -56,6 +56,7 @@ rule compare_published:
         judged=[] if EVIDENCE.endswith("published") else f"<figures>/{registry.CLAIMS}.json",
         evidence=evidence_of,
         printed_values="workflow/config/printed_values.csv",
+        texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
         library=VERIFICATION,
     output:
         "<report>/verify.csv",
