@@ -23,6 +23,7 @@ report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tabl
 	$(BIN)/snakemake --report report/report.html outputs
 
 crate: $(INSTALLED) ## write report/crate, a Workflow Run RO-Crate of outputs, records of runs, settings and data with checksums
+	@test ! -L .venv || { echo ".venv is a link; make changes no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/docs.lock
 	rm -rf report/crate
 	$(BIN)/python workflow/scripts/write_crate.py report/crate
@@ -42,7 +43,7 @@ LOCK := import fcntl, subprocess, sys; file = open("Makefile", "r+"); fcntl.floc
 $(INSTALLED): envs/requirements.lock pyproject.toml
 	@HOLDS_LOCK=yes $(PYTHON) -c '$(LOCK)' $(MAKE) --no-print-directory $@
 else
-# This step and `docs` need a network. Behind a link it would empty the environment of another clone, so it refuses one.
+# This step, `docs` and `crate` need a network. Behind a link it would empty the environment of another clone, so it refuses one.
 $(PACKAGES): envs/requirements.lock
 	@test ! -L .venv || { echo ".venv is a link, and its packages are older than envs/requirements.lock; make empties no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	@$(PYTHON) -c 'import os, re, sys; odd = re.sub(r"[\w./+@%,:=~-]", "", os.getcwd()); odd and sys.exit(f"found {odd[0]!r} in the path {os.getcwd()}; Snakemake cannot call Python there. Move this folder to a path without it")'
