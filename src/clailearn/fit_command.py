@@ -23,7 +23,7 @@ from clailearn.files import RECORD
 from clailearn.fitting import PictureTrunk, logged, validation_split
 from clailearn.model import Model
 from clailearn.pictures import SUFFIXES, files_below, read_picture, sizes_of
-from clailearn.tables import number, rows
+from clailearn.tables import INDEX, counts_rows, number, rows
 
 HELD_OUT, LEAST = 0.2, 5
 """Share of the samples that is held out; the fewest samples of a class, and groups, of which that is at least one."""
@@ -157,9 +157,15 @@ def _table(path: Path, label: str, group: str | None) -> Given:
     if label == group or not names or not all(names):
         raise InputError(
             f"{path}: found the columns {header}, expected {' and '.join(texts)}, and others with a name for the numbers. "
-            "Correct the header; numbers of rows are no feature (pandas: to_csv(..., index=False))"
+            "Correct the header (pandas: to_csv(..., index=False))"
         )
     features, places = _whole(rows(path, names, _feature))
+    numbering = [n for n, x in zip(names, features.T, strict=True) if INDEX.fullmatch(n) or counts_rows(x)]
+    if numbering:
+        raise InputError(
+            f"{path}: found {', '.join(numbering)}, an index or identifier, expected features. Leave it out of the table "
+            "(pandas: to_csv(..., index=False))"
+        )
     form = f"{len(names)} columns of numbers: {', '.join(names[:5])}{', ...' * (len(names) > 5)}"
     return Given(
         features, y[:, 0], y[:, 1] if group else None, places, Inputs("features", features.shape[1:], names), form

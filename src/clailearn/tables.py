@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,12 @@ from numpy.typing import NDArray
 from clailearn.errors import InputError
 from clailearn.limits import check_file, lines_of
 
+INDEX = re.compile(
+    r"|Unnamed: ?\d+(\.\d+|_level_\d+)?|\.\.\.\d+|__index_level_\d+__|level_\d+|_?(row[_. ]?)?(index|idx|id)(\.\d+)?|"
+    r"row[_. ]?(names?|num(ber)?|no|nr)?|.*[_. ]id",
+    re.IGNORECASE,
+)
+"""Names of the column in which a table keeps the numbers of its rows or samples, as pandas, R and people write it."""
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -54,8 +61,14 @@ def rows(
         yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz, in UTF-8")
 
 
+def counts_rows(values: NDArray[Any]) -> bool:
+    """Return whether numbers (rows,) are those of their rows, from 0 or from 1."""
+    return set((values - np.arange(len(values))).tolist()) in ({0}, {1})
+
+
 def number(text: str, place: str) -> float:
-    """Return a number that float32 can hold; raise InputError for another text."""
+    """Return a number that float32 can hold, 1 and 0 for true and false; raise InputError for another text."""
+    text = {"true": "1", "false": "0"}.get(text.strip().lower(), text)
     try:
         value = float(text if "_" not in text else "nan")  # Python takes 1_0 for ten.
     except ValueError:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from clailearn.errors import InputError
 from clailearn.limits import lines_of
+from clailearn.tables import INDEX, counts_rows
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Writer, narrowed
 from replication.datasets.samples import Column, division, rows_by_class, rows_by_group
@@ -34,12 +35,6 @@ ARRAYS_EXPECTED = "one .npz with the arrays x, y and, if any, groups (y.astype(s
 KINDS = {4: "images", 3: "signals", 2: "features"}
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 ALL_OTHERS = "all others"
-INDEX = re.compile(
-    r"|Unnamed: ?\d+(\.\d+|_level_\d+)?|\.\.\.\d+|__index_level_\d+__|level_\d+|_?(row[_. ]?)?(index|idx|id)(\.\d+)?|"
-    r"row[_. ]?(names?|num(ber)?|no|nr)?|.*[_. ]id",
-    re.IGNORECASE,
-)
-"""Names of the column in which a table keeps the numbers of its rows or samples, as pandas, R and people write it."""
 
 
 def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array, Array | None]:
@@ -242,8 +237,8 @@ def prepare_table(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: i
     labels, names = texts_of(path, table[label], settings["classes"]), texts_of(path, table[group])
     x = pd.DataFrame({name: numbers_of(path, table[name]) for name in features})
     if settings["feature_columns"] == ALL_OTHERS:
-        whole = x.select_dtypes("integer").sub(np.arange(len(x)), axis=0)
-        _refuse_index(path, [str(name) for name in whole if set(whole[name]) in ({0}, {1})])
+        whole = x.select_dtypes("integer")
+        _refuse_index(path, [str(name) for name in whole if counts_rows(whole[name].to_numpy())])
     classes, y = _column(path, label).class_indices(labels, settings["classes"], settings.get("positive"))
     groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
     parts = rows_by_group(groups, y, classes, settings, seed, f"'{group}' groups")
