@@ -15,6 +15,8 @@ from clailearn.model import Model, load
 from clailearn.pictures import SUFFIXES, files_below, read_picture
 from clailearn.tables import number, rows
 
+FARTHEST = 1e12
+"""Standard deviations from the training samples beyond which the squares of a network's numbers may leave float32."""
 _ADVICE = "Crop or scale it as the training images were, or name another file"
 
 
@@ -43,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "predict" and options.votes < 0:
         predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
+    if options.command == "fit" and not 0 <= options.seed < 2**32:
+        fit.error(f"argument --seed: found {options.seed}, expected a whole number from 0 to {2**32 - 1}")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         if options.command == "fit":
@@ -71,14 +75,16 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
         InputError: the model is damaged or takes no such inputs; or no input can be read and has the right size.
     """
     model = load(folder)
-    if (kind := model.inputs.kind) not in ("images", "features"):
+    kind, channels = model.inputs.kind, model.inputs.channels
+    if kind not in ("images", "features") or (kind == "images" and channels not in (1, 3)):
+        other = "an estimator, or a model of signals or recordings"
+        other = f"a model of images with {channels} channels" if kind == "images" else other
         raise InputError(
-            f"{folder}: found an estimator, or a model of signals or recordings, expected one of images or features. "
-            "Call clailearn.load and give it arrays"
+            f"{folder}: found {other}, expected one of pictures or features. Call clailearn.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:
-        for row in _pictures(path, model) if kind == "images" else rows(path, model.inputs.names, number):
+        for row in _pictures(path, model) if kind == "images" else _features(path, model):
             found.append(row)
             if len(found) % 1000 == 0:
                 sys.stderr.write(f"{len(found)} inputs are read\n")
@@ -120,6 +126,20 @@ def _lines(entry: dict[str, Any]) -> str:
             numbers = "similarity {similarity:+.3f}, vote {vote:+.5f}".format(**vote)
             lines.append(f"  {side:7} {sample}, {vote['label']}: {numbers}")
     return "".join(f"{legible(line)}\n" for line in lines)
+
+
+def _features(path: Path, model: Model) -> Iterator[tuple[str, NDArray[Any] | InputError]]:
+    """Yield place and values, or the error, of each row of a table; a row far from the training samples is one, too."""
+    mean, sd, names = np.array(model.inputs.mean), np.array(model.inputs.sd), model.inputs.names
+    for place, values in rows(path, names, number):
+        if not isinstance(values, InputError) and (distance := np.abs((values - mean) / sd)).max() > FARTHEST:
+            furthest = distance.argmax()
+            found = (
+                f"column '{names[furthest]}': found {values[furthest]:g}, which is too far from the training samples"
+            )
+            yield place, InputError(f"{place}: {found}. Correct or remove the row")
+        else:
+            yield place, values
 
 
 def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:

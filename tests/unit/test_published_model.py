@@ -363,9 +363,11 @@ def test_what_is_no_file_or_too_large_costs_a_message_and_nothing_printed_is_mor
 def test_one_bad_row_of_a_table_has_its_reason_in_its_row(
     tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n\n")
+    (tmp_path / "rows.csv").write_text("red,green,blue\nTrue,2,3\n1,2,x\n1,2\n3,2,1\n3,-3.4028234e38,1\n\n")
     folder, paths = publish("clai-m", 2, "features")[3], (tmp_path / "rows.csv", tmp_path / "none.csv")
     assert main(["predict", str(folder), *map(str, paths)]) == 1
-    places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in capsys.readouterr().out.splitlines()]
-    assert [place for place, _ in places] == ["/rows.csv:2", "/rows.csv:3", "/rows.csv:4", "/rows.csv:5", "/none.csv"]
+    said = capsys.readouterr().out
+    places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in said.splitlines()]
+    assert [place for place, _ in places] == [*(f"/rows.csv:{line}" for line in range(2, 7)), "/none.csv"]
     assert [text[:8] for _, text in places[1:3]] == ["column '", "found 2 "]
+    assert "column 'green': found -3.40282e+38, which is too far" in said

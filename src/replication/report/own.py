@@ -45,7 +45,7 @@ def _next(settings: Mapping[str, Any], name: str, about: Mapping[str, Any]) -> l
     readable = about["kind"] == "images" and about["source"] == "image_folder" and Path(path).expanduser().is_dir()
     if readable or path.endswith((".csv", ".csv.gz")):
         use = f"clailearn predict {model} {shlex.quote(str(Path(path).expanduser()))} --votes 3"
-    elif about["kind"] in ("images", "features"):
+    elif about["kind"] == "features" or (about["kind"] == "images" and len(about["channels"]) in (1, 3)):
         use = f"clailearn predict {model} <{'pictures' if about['kind'] == 'images' else 'table.csv'}> --votes 3"
     else:
         use = f"""python -c 'import clailearn; print(clailearn.load("{model}").inputs)'"""
