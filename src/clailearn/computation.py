@@ -128,7 +128,7 @@ class Inputs:
 
     def _checked(self, x: ArrayLike) -> NDArray[Any]:
         """Return inputs as an array; columns of a data frame in the order of `names`, whatever their own is."""
-        kind, named = self.kind, self.kind == "features" and hasattr(x, "columns")
+        kind, named = self.kind, bool(self.names) and self.kind in ("features", "samples") and hasattr(x, "columns")
         array = self._columns(x) if named else np.ascontiguousarray(as_array(x))
         allowed: tuple[type, ...] = (np.uint8,) if kind == "images" else (np.integer, np.floating)
         if kind == "samples":

@@ -74,7 +74,14 @@ def write_model(
 
     Raises InputError for a record that is too large to be read again, or for which a check does not hold.
     """
-    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise InputError(
+                f"{folder / WEIGHTS}: found a number in '{name}' that is not finite, expected finite ones. Nothing was written: "
+                "register such a buffer with persistent=False, and fit again."
+            )
+    # Tensors of a trunk may share memory, which the format does not allow.
+    content = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
     given = json.dumps(
         {**record, "sha256": hashlib.sha256(content).hexdigest()}, default=methodcaller("item")
     )  # of numpy

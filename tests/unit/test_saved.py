@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.datasets import load_iris
 from torch import Tensor, nn
 
@@ -64,6 +65,26 @@ def test_names_of_columns_are_kept(tmp_path: Path) -> None:
     CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
     with pytest.raises(ValueError, match="feature names"):
         clailearn.load(tmp_path).predict(frame[list("badc")])
+    model = clailearn.load(tmp_path).model_
+    np.testing.assert_array_equal(model.scores(frame[list("badc")]), model.scores(frame))
+
+
+class Tied(Trunk):
+    """A trunk of two names for one layer, with a mask."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.again = self.layer
+        self.register_buffer("mask", torch.full((2, 2), -torch.inf), persistent=masked)
+
+
+def test_a_trunk_with_shared_weights_is_saved_and_one_with_infinite_numbers_refused(tmp_path: Path) -> None:
+    model = CLaIClassifier(trunk=Tied(masked=False), epochs=1).fit(X, Y)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(clailearn.load(tmp_path, trunk=Tied(masked=False)).predict(X), model.predict(X))
+    with pytest.raises(ValueError, match=r"found a number in '0\.trunk\.mask' that is not finite"):
+        CLaIClassifier(trunk=Tied(masked=True), epochs=1).fit(X, Y).save(tmp_path / "other")
+    assert not (tmp_path / "other" / "model.json").exists()
 
 
 @pytest.mark.parametrize(
