@@ -239,6 +239,8 @@ class CLaIClassifier(ModelClassifier):
             X, y = validated(self, X, (y,))
             check_classification_targets(y)
             if groups is not None:
+                if np.ndim(groups) > 1 and np.size(groups) > len(groups):
+                    raise ValueError(f"groups has the shape {np.shape(groups)}, expected (samples,); give one column")
                 groups = column_or_1d(labels_of_one_type(groups, "groups"))
                 assert_all_finite(groups, input_name="groups")
             check_consistent_length(X, groups)
@@ -254,7 +256,13 @@ class CLaIClassifier(ModelClassifier):
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split
                 parts = X[train], labels[train], classes, None if groups is None else groups[train]
-                part = learn(own, inputs, *parts, seed)[0]
+                try:
+                    part = learn(own, inputs, *parts, seed)[0]
+                except ValueError as error:
+                    if not str(error).startswith("validation_fraction"):
+                        raise
+                    held_out = f"of the {len(train)} samples that calibration leaves"
+                    raise ValueError(f"{error}, or set calibration=None: this is {held_out}") from error
                 calibration = fit_calibration(part.scores(X[validation]), labels[validation], log_odds=part.log_odds)
             model, self.history_ = learn(own, inputs, X, labels, classes, groups, seed)
             self._next_index = len(X)

@@ -91,7 +91,7 @@ def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | 
         )
         return None
     folds = StratifiedKFold if groups is None else StratifiedGroupKFold
-    splitter = folds(min(int(calibration), int(counts.min())), shuffle=True, random_state=seed)
+    splitter = folds(_parts(min(int(calibration), int(counts.min())), groups), shuffle=True, random_state=seed)
     return _first(splitter, "calibration", y, groups)
 
 
@@ -104,8 +104,13 @@ def validation_split(
     """
     splitter: Any = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
     if groups is not None:
-        splitter = StratifiedGroupKFold(max(2, round(1 / fraction)), shuffle=True, random_state=seed)
+        splitter = StratifiedGroupKFold(_parts(round(1 / fraction), groups), shuffle=True, random_state=seed)
     return _first(splitter, parameter, y, groups)
+
+
+def _parts(asked: int, groups: NDArray[Any] | None) -> int:
+    """Return into how many parts samples are split: at most one a group, and at least two."""
+    return max(2, asked if groups is None else min(asked, len(np.unique(groups))))
 
 
 def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] | None) -> Split:

@@ -165,6 +165,7 @@ def test_groups_stay_together_in_the_calibration() -> None:
         (groups[1:], "inconsistent numbers of samples"),
         (np.where(groups == 3, np.nan, groups), "Input groups contains NaN"),
         (groups * 0, "calibration: Cannot have number of splits"),
+        (np.stack([groups, groups], 1), "groups has the shape"),
     ):
         with pytest.raises(ValueError, match=message):
             CLaIClassifier().fit(x, y, groups=wrong)
@@ -187,7 +188,9 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
         CLaIClassifier(calibration=[]).fit(x, y)
     with pytest.raises(ValueError, match="validation_fraction: The test_size = 1 should be greater"):
         CLaIClassifier(early_stopping=True, validation_fraction=0.001, calibration=None).fit(x, y)
-    with pytest.raises(ValueError, match=r"validation_fraction: .* too few members are: \['rare'\]"):
+    with pytest.raises(
+        ValueError, match=r"validation_fraction: .* too few members are: \['rare'\].*, or set calibration"
+    ):
         CLaIClassifier(early_stopping=True).fit(np.eye(12), ["common"] * 10 + ["rare"] * 2)
 
 
@@ -218,3 +221,5 @@ def test_how_long_early_stopping_waits_does_not_change_the_weights_that_it_keeps
 def test_early_stopping_holds_out_the_share_of_samples_or_of_groups(groups: Any) -> None:
     train, validation = validation_split(0.1, Y[TRAIN], groups, 0)
     assert (len(train), len(validation)) == (540, 60)
+    train, validation = validation_split(0.1, Y[TRAIN], np.arange(600) % 3, 0)
+    assert (len(train), len(validation)) == (400, 200), "a group of three"
