@@ -61,6 +61,16 @@ def test_stages_are_read_as_scorers_write_them(name: str, stage: int | None) -> 
     assert stage_of(name) == stage
 
 
+@pytest.mark.parametrize("rate", [299.99985, 199.9996, 100.0])
+def test_a_rate_that_the_header_rounds_costs_no_epoch(rate: float) -> None:
+    signal = mne.io.RawArray(np.zeros((1, round(30 * rate) * 40)), mne.create_info(["EEG"], rate), verbose="error")
+    for onsets, duration in ((30 * np.arange(40), 30), ([0], 1200)):
+        marks = mne.Annotations(onsets, duration, "Sleep stage 2")
+        starts, _, outside = scored_epochs(signal, marks, 30, 0)
+        assert len(starts) + outside == 40
+        assert outside <= 1
+
+
 def test_annotations_that_overlap_or_never_end_are_refused() -> None:
     with pytest.raises(InputError, match="found annotations that overlap"):
         stages_of([(0, 60, "Sleep stage W"), (30, 30, "Sleep stage 1")], 2)
@@ -120,7 +130,7 @@ def test_splits_share_no_subject_and_everything_left_out_is_counted(raw_folder: 
     groups = [set(np.unique(whole[f"groups_{split}"])) for split in SPLITS]
     assert sum(map(len, groups)) == len(set.union(*groups)) == 6
     dropped = {e["reason"]: e["count"] for e in whole.info["exclusions"]}
-    assert dropped == {"annotated after the end of the signal": 6 * 44, "movement time": 6, "not scored": 6}
+    assert dropped == {"annotated outside the signal": 6 * 44, "movement time": 6, "not scored": 6}
 
     def counts(data: Prepared) -> Any:
         return sum(np.array(data.info["splits"][split]["counts"]) for split in SPLITS)
@@ -176,6 +186,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "unit in small letters": (with_field(256 + 3 * 96, b"uv      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
+    "start with colons": (with_field(176, b"00:00:00"), r"E0-PSG\.edf: found the start time b'00:00:00', expected hh"),
     "infinite scale": (with_field(256 + 3 * 104, b"inf     "), r"E0-PSG\.edf: "),
     "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found a signal .* by 0 mic"),
     "range without sense": (with_field(256 + 3 * 104, b"-1e30   "), r"E0-PSG\.edf: found a signal .* by \S+e\+\d\d "),

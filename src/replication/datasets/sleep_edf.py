@@ -115,7 +115,10 @@ def open_edf(path: Path, channels: Sequence[str] | None = None) -> Any:
     if header[192:197] == b"EDF+D":
         raise Unusable(path, "found pauses in the recording (EDF+D), expected one without")
     with reading(path):
-        return mne.io.read_raw_edf(path, include=channels, stim_channel=None, preload=False, verbose="warning")
+        signal = mne.io.read_raw_edf(path, include=channels, stim_channel=None, preload=False, verbose="warning")
+    if not re.fullmatch(rb"\d\d\.\d\d\.\d\d", header[176:184]):  # which mne takes for midnight
+        raise Unusable(path, f"found the start time {header[176:184]!r}, expected hh.mm.ss")
+    return signal
 
 
 def annotations_of(path: Path) -> Any:
@@ -171,13 +174,14 @@ def scored_epochs(signal: Any, marks: Any, seconds: float, later: float) -> tupl
         known = ", ".join(stage_by_name)
         raise InputError(f"found the annotations {', '.join(unknown)} among {known}, expected stages (docs/data.md)")
     rate, samples = signal.info["sfreq"], round(seconds * signal.info["sfreq"])
-    onsets, lasting = (np.rint(times * rate).astype(np.int64) for times in (marks.onset + later, marks.duration))
-    until_next = np.append(onsets[1:], signal.n_times) - onsets
-    counts = np.where(lasting > 0, lasting, until_next.clip(0)) // samples
+    onsets = np.rint((marks.onset + later) * rate).astype(np.int64)
+    until_next = np.diff(marks.onset, append=signal.n_times / rate - later).clip(0)
+    # In seconds, because the header rounds the rate.
+    counts = np.floor(np.where(marks.duration > 0, marks.duration, until_next) / seconds + 1e-6).astype(np.int64)
     if counts.sum() > MOST_AFTER * ((fitting := signal.n_times // samples) + 1):  # which would fill memory
         raise InputError(f"found {counts.sum():,} annotated epochs, expected about {fitting:,}, as the signal has")
     starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
-    if (np.diff(starts) < samples).any():
+    if (np.diff(starts) < samples - 1).any():
         raise InputError("found annotations that overlap, expected one stage at a time")
     stages = np.repeat(np.array([stage_by_name[name] for name in marks.description], dtype=np.int64), counts)
     inside = (starts >= 0) & (starts + samples <= signal.n_times)
@@ -279,7 +283,7 @@ def read_night(paths: Sequence[tuple[str, Path]], key: Key, settings: Settings, 
             reason = f"found a signal that varies by {value:g} microvolt in {channel}, expected {least:g} to {most:,}"
             raise Unusable(psg, f"{reason}, as in EEG; its physical range, digital range or unit may be wrong")
     moving = int((stages == MOVEMENT).sum())
-    dropped["annotated after the end of the signal"] += outside
+    dropped["annotated outside the signal"] += outside
     dropped["movement time"] += moving
     dropped["not scored"] += int(signal.n_times // round(seconds * rate) - scored.sum()) - moving
     if minutes is not None:
