@@ -84,8 +84,14 @@ def pressor(item: int, **further: Any) -> Callable[[Ward, int, float], None]:
 BY_WEIGHT = {"rateuom": "mg/kg/min", "patientweight": 80}
 THRESHOLDS: dict[str, tuple[Callable[[Ward, int, Any], None], list[tuple[float, int]]]] = {
     "bilirubin": (lab(sofa.BILIRUBIN), [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (5.9, 2), (6, 3), (11.9, 3), (12, 4)]),
-    "creatinine": (lab(sofa.CREATININE), [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4)]),
-    "platelets": (lab(sofa.PLATELETS), [(150, 0), (149, 1), (100, 1), (99, 2), (50, 2), (49, 3), (20, 3), (19, 4)]),
+    "creatinine": (
+        lab(sofa.CREATININE),
+        [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4), (151, 0)],
+    ),
+    "platelets": (
+        lab(sofa.PLATELETS),
+        [(150, 0), (149, 1), (100, 1), (99, 2), (50, 2), (49, 3), (20, 3), (19, 4), (0, 0)],
+    ),
     "gas": (gas, [(400, 0), (399, 1), (300, 1), (299, 2), (200, 2), (199, 2), (99, 2)]),
     "gas on a ventilator": (
         ventilated_gas,

@@ -113,7 +113,8 @@ def select_cohort(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> 
     earliest = settings["minimum_onset_hours"]
     early = f"stay_id IN (SELECT stay_id FROM onsets WHERE onset < {earliest})"
     rules = {f"stays with an onset before hour {earliest}": early}
-    rules["stays without a vital sign"] = "stay_id NOT IN (SELECT stay_id FROM vitals WHERE hour >= 0)"
+    rules["stays without a vital sign"] = """stay_id NOT IN
+        (SELECT stay_id FROM vitals v JOIN stays s USING (stay_id) WHERE v.hour >= 0 AND v.hour < s.hours)"""
     if settings["cohort"] == "sepsis_only":
         rules["stays without an onset of sepsis"] = "stay_id NOT IN (SELECT stay_id FROM onsets)"
     return leave_out(database, rules)

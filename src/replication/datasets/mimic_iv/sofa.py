@@ -19,6 +19,8 @@ VENTILATOR_MODE, HAMILTON_MODE, OXYGEN_DEVICE = 223849, 229314, 226732
 # Items of hosp/labevents; SPECIMEN says where a blood gas was drawn.
 PAO2, FIO2, SPECIMEN = 50821, 50816, 52033
 PLATELETS, BILIRUBIN, CREATININE = 51265, 50885, 50912
+# A larger one (mg/dl) is an error, as in mimic-code.
+LARGEST_CREATININE = 150
 NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE = 221906, 221289, 221662, 221653
 # Foley, void, condom catheter, ileoconduit, suprapubic, nephrostomies, straight catheter, ureteral stents.
 URINE = (226559, 226560, 226561, 226584, 226563, 226564, 226565, 226567, 226557, 226558)
@@ -74,7 +76,8 @@ def read_events(database: DuckDBPyConnection) -> None:
             hour_of(l.charttime, s.intime) AS hour, CAST(l.itemid AS INTEGER) AS item, number(l.valuenum) AS value,
             CASE WHEN l.itemid = '{SPECIMEN}' THEN l.value END AS text
         FROM (SELECT * FROM labevents
-              WHERE itemid IN ({texts([PAO2, FIO2, PLATELETS, BILIRUBIN, CREATININE])}) AND valuenum IS NOT NULL
+              WHERE itemid IN ({texts([PAO2, FIO2, PLATELETS, BILIRUBIN, CREATININE])}) AND number(valuenum) > 0
+                  AND (itemid <> '{CREATININE}' OR number(valuenum) <= {LARGEST_CREATININE})
                   OR itemid = '{SPECIMEN}') l
         JOIN stays s ON CAST(l.subject_id AS BIGINT) = s.subject_id
             AND CAST(l.charttime AS TIMESTAMP) BETWEEN s.intime - INTERVAL 24 HOUR AND s.outtime

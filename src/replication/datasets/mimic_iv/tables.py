@@ -12,6 +12,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from clailearn.errors import InputError, kind_of
+from replication.datasets.files import matching
 from replication.datasets.sources import Raw
 
 # The columns that are read of each table; releases differ in the others.
@@ -44,7 +45,8 @@ DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0
 
 def locate(folder: Path) -> dict[str, Path]:
     """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/."""
-    roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
+    found = matching(folder, [f"**/hosp/*.csv{ending}" for ending in ("", ".gz")])
+    roots = [folder] if (folder / "hosp").is_dir() else sorted({table.parent.parent for table in found})
     if len(roots) > 1:
         raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
     root = roots[0] if roots else folder
