@@ -110,11 +110,11 @@ def test_a_malformed_record_or_one_of_another_name_is_named(bad: bytes, message:
         parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
 
 
-@pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0")])
-def test_an_hour_that_repeats_is_refused(tmp_path: Path, again: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0"), ("80|36|4|0",)])
+def test_an_hour_that_repeats_or_lacks_is_refused(tmp_path: Path, again: tuple[str, ...]) -> None:
     with zipfile.ZipFile(tmp_path / "training_setA.zip", "w") as archive:
         archive.writestr("p000007.psv", record("80|36|1|0", "80|36|2|0", *again))
-    with pytest.raises(InputError, match=r"p000007\.psv: found ICULOS [12] more than once"):
+    with pytest.raises(InputError, match=r"p000007\.psv: found ICULOS [124] after [12], expected each hour once"):
         read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
 
 

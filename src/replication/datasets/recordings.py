@@ -287,9 +287,10 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     if (times > 1).any():
         raise InputError(f"record p{numbers[times > 1][0]:06d}.psv appears twice; give zips or folders, not both")
     rows = whole.take(np.lexsort((whole.hours, whole.recordings)))
-    if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
-        found = f"record p{rows.recordings[twice[0]]:06d}.psv: found {HOUR} {rows.hours[twice[0]]:g} more than once"
-        raise InputError(f"{found}, expected each hour once. Correct it.")
+    if (odd := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) != 1))).size:
+        after, before = rows.hours[odd[0] + 1], rows.hours[odd[0]]
+        found = f"record p{rows.recordings[odd[0]]:06d}.psv: found {HOUR} {after:g} after {before:g}"
+        raise InputError(f"{found}, expected each hour once, without gaps. Correct it.")
     return rows
 
 

@@ -27,6 +27,11 @@ SOURCES = {
 }
 """What `source` of a dataset's entry may be, and the `replication.datasets.sources.Source` that reads it."""
 
+OF_STAYS = (
+    "minimum_age", "minimum_hours", "maximum_hours", "minimum_onset_hours", "first_stay_only", "onset", "label_hours_before",
+)  # fmt: skip
+"""Settings of a dataset that only MIMIC-IV has."""
+
 
 def check(config: dict[str, Any], own: dict[str, Any]) -> None:
     """Refuse all wrong settings at once.
@@ -105,10 +110,19 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         classes = [str(label).strip() for label in entry.get("classes") or ()]
         if len({*classes}) < len(classes):
             yield f"datasets.{name}.classes: found a class twice among {', '.join(classes)}, expected each once"
-        if "raw_of" in entry and entry["path"] is not None:
+        if "raw_of" in entry:
             owner = entry["raw_of"]
-            yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
-        if (first := entry.get("minimum_onset_hours")) is not None and first < entry["label_hours_before"]:
+            if entry["path"] is not None:
+                yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
+            if "raw_of" in datasets[owner] or datasets[owner]["source"] != entry["source"]:
+                yield f"datasets.{name}.raw_of: expected a dataset of source {entry['source']} with raw files of its own"
+        if entry["source"] != "mimic_iv":
+            odd = [key for key in OF_STAYS if key in entry]
+            yield from (
+                f"datasets.{name}.{key}: found it for {entry['source']}, expected it of mimic_iv; remove it"
+                for key in odd
+            )
+        elif (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
             yield (
                 f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
                 f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
