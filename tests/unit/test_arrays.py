@@ -84,6 +84,11 @@ def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Pat
     assert data["y_train"][::3].tolist() == [int(of_group[g] == second) for g in data["groups_train"][::3]]
 
 
+def test_names_of_groups_with_underscores_are_no_numbers(tmp_path: Path) -> None:
+    data = read_arrays(tmp_path, ARRAYS | {"groups": np.array(["1_12", "11_2", "3", "4"])[ARRAYS["groups"] % 4]})
+    assert sum(part["subjects"] for part in data.info["splits"].values()) == 4
+
+
 @pytest.mark.parametrize(
     ("arrays", "settings", "message"),
     [

@@ -331,6 +331,16 @@ def test_a_picture_that_is_none_or_of_another_size_is_named(
     assert set(tmp_path.iterdir()) == before
 
 
+def test_a_picture_beside_the_folders_of_classes_is_left_out_in_whatever_folder_these_are(tmp_path: Path) -> None:
+    for name in ("pets/cat/1.png", "pets/dog/1.png", "pets/preview.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for folder in (tmp_path, tmp_path / "pets"):
+        pictures, others = images.listed(folder, folder)
+        assert pictures["all"].keys() == {"cat", "dog"}
+        assert [file.name for file in others] == ["preview.png"]
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

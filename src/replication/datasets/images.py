@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -70,6 +70,8 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
     others = [file for file in files if file not in read]
     split_up = any(_depth_of_split(parts) is not None for parts in read.values())
     around = 0 if split_up else _folders_around(list(read.values()))
+    while not split_up and len(_names_at(read.values(), around)) == 1 and _names_at(read.values(), around + 1):
+        around += 1  # A picture lies beside the folders of the classes.
     for file, parts in read.items():
         at = _depth_of_split(parts) if split_up else around - 1
         if at is None or len(parts) < at + 3:
@@ -106,6 +108,11 @@ def _folders_around(files: Sequence[Sequence[str]]) -> int:
     outer = [parts[:-2] for parts in files if len(parts) > 1]
     levels = enumerate(zip(*outer, strict=False))
     return next((n for n, names in levels if len(set(names)) > 1), min(map(len, outer), default=0))
+
+
+def _names_at(files: Iterable[Sequence[str]], level: int) -> set[str]:
+    """Return the names of folders that are so many folders deep, by the paths of pictures."""
+    return {parts[level] for parts in files if len(parts) > level + 1}
 
 
 def _depth_of_split(parts: Sequence[str]) -> int | None:

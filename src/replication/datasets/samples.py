@@ -75,7 +75,7 @@ class Column:
         for text in np.unique(texts).tolist():
             if not text.isprintable():
                 raise InputError(f"{what} the text '{text}', expected one that can be printed. Correct it.")
-            for meaning in (Decimal, str.casefold):
+            for meaning in (Decimal, str.casefold) if "_" not in text else (str.casefold,):  # To Python 1_0 is ten.
                 with suppress(InvalidOperation, TypeError):  # no number, or one that cannot be looked up, such as sNaN
                     if (first := first_of.setdefault(meaning(text), text)) != text and not {first, text} <= named:
                         remedy = "Correct it, or rename one (`classes` of the entry may name both)."
