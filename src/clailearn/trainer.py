@@ -161,7 +161,9 @@ def train(
                         steps.add(step(order[batch], condition, training.generator))
                         training.descend()
                     if after_pass is not None:
+                        paused = time.perf_counter()
                         after_pass(condition)
+                        began += time.perf_counter() - paused
             figures = steps.means()
             seconds = time.perf_counter() - began  # A GPU has then finished the steps.
             model.eval()

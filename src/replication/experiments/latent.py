@@ -65,7 +65,7 @@ def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Project test samples to their first two principal components, before and after the encoder.
 
-    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1. Columns
+    Stage 0 shows the samples as prepared, before normalisation, stage k the embeddings phi(., k) of condition k, from 1. Columns
     stage, x, y, label.
     """
     drawn, after, label = _drawn(run, kernel, test, STAGE_SAMPLES)
@@ -194,8 +194,8 @@ def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64]) -> int:
     """Choose the stay that figure 4 shows, by rule and not by eye.
 
     A recording qualifies with at least HOURS_BEFORE hours before its first positive hour and EVENT_HOURS positive hours.
-    The choice is the recording of median length among these, and the lowest id among equals. If none qualifies, it is the
-    recording with most hours before its event. recording, y: recording and label of each hour, (rows,).
+    The choice is the recording in the middle of these, in order of length and then of id. If none qualifies, it is the recording
+    with most hours before its event. recording, y: recording and label of each hour, (rows,).
     """
     table = pd.DataFrame({"recording": recording, "y": y})
     stays = table.groupby("recording", sort=True)["y"].agg(hours="size", event="sum", before=lambda s: s.argmax())

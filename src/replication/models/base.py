@@ -177,9 +177,9 @@ class Network(Model):
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
-        training, batch = run.splits.train, run.training.batch_size
+        training = run.splits.train
         run.check()
-        steps = len(training) // batch * run.training.epochs
+        steps = len(training) // group_size(run.training, len(training)) * run.training.epochs
         if steps < FEW_STEPS and not run.data.info.get("miniature"):
             logger.warning(
                 "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "

@@ -157,28 +157,29 @@ class DeepKernelGP(Network):
         bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.process, num_data=len(run.splits.train.labels))
         drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
         with numerical_failures():
-            return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
+            z = self.forward(run, x)[0][drawn].float()
+            return -bound(self.process(z), labels[drawn].float().unsqueeze(0)).sum()
 
     def validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
         items = run.splits.val
         with numerical_failures():
-            return self._posterior(items)[0].double().numpy(), items.labels
+            return self._posterior(run, items)[0].double().numpy(), items.labels
 
     def scores(self, run: Run, items: Items) -> Floats:
         """Return log-odds at the prevalence of the training samples, (N,)."""
         move(self.module, run.device)
         negative, positive = draw_shift(run.splits.train, run.training).tolist()
-        return np.asarray(self._posterior(items)[2].double().logit(eps=1e-12).numpy() + float(positive - negative))
+        return np.asarray(self._posterior(run, items)[2].double().logit(eps=1e-12).numpy() + float(positive - negative))
 
     def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
         move(self.module, run.device)
-        mean, sd, _ = self._posterior(items)
+        mean, sd, _ = self._posterior(run, items)
         return mean.numpy(), sd.numpy()
 
     @torch.no_grad()
-    def _posterior(self, items: Items) -> list[Tensor]:
+    def _posterior(self, run: Run, items: Items) -> list[Tensor]:
         """Return mean and standard deviation of f and the probability among samples as drawn in training, (N,), on the CPU."""
         self.module.eval()
         batches = (items.batch(block, None)[0] for block in torch.arange(len(items)).split(512))
-        blocks = (samples for x in batches for samples in self.network(x)[0].split(8192))
+        blocks = (samples for x in batches for samples in self.forward(run, x)[0].float().split(8192))
         return posterior(self.process, self.likelihood, blocks)
