@@ -117,11 +117,8 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
             if "raw_of" in datasets[owner] or datasets[owner]["source"] != entry["source"]:
                 yield f"datasets.{name}.raw_of: expected a dataset of source {entry['source']} with raw files of its own"
         if entry["source"] != "mimic_iv":
-            odd = [key for key in OF_STAYS if key in entry]
-            yield from (
-                f"datasets.{name}.{key}: found it for {entry['source']}, expected it of mimic_iv; remove it"
-                for key in odd
-            )
+            for key in [key for key in OF_STAYS if key in entry]:
+                yield f"datasets.{name}.{key}: found it for {entry['source']}, expected it of mimic_iv alone; remove it"
         elif (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
             yield (
                 f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
