@@ -174,13 +174,13 @@ def scored_epochs(signal: Any, marks: Any, seconds: float, later: float) -> tupl
         known = ", ".join(stage_by_name)
         raise InputError(f"found the annotations {', '.join(unknown)} among {known}, expected stages (docs/data.md)")
     rate, samples = signal.info["sfreq"], round(seconds * signal.info["sfreq"])
-    onsets = np.rint((marks.onset + later) * rate).astype(np.int64)
     until_next = np.diff(marks.onset, append=signal.n_times / rate - later).clip(0)
     # In seconds, because the header rounds the rate.
     counts = np.floor(np.where(marks.duration > 0, marks.duration, until_next) / seconds + 1e-6).astype(np.int64)
     if counts.sum() > MOST_AFTER * ((fitting := signal.n_times // samples) + 1):  # which would fill memory
         raise InputError(f"found {counts.sum():,} annotated epochs, expected about {fitting:,}, as the signal has")
-    starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
+    begins = [onset + seconds * np.arange(count) for onset, count in zip(marks.onset + later, counts, strict=True)]
+    starts = np.rint(np.concatenate(begins) * rate).astype(np.int64)
     if (np.diff(starts) < samples - 1).any():
         raise InputError("found annotations that overlap, expected one stage at a time")
     stages = np.repeat(np.array([stage_by_name[name] for name in marks.description], dtype=np.int64), counts)

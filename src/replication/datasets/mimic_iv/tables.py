@@ -45,8 +45,10 @@ DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0
 
 def locate(folder: Path) -> dict[str, Path]:
     """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/."""
-    found = matching(folder, [f"**/hosp/*.csv{ending}" for ending in ("", ".gz")])
-    roots = [folder] if (folder / "hosp").is_dir() else sorted({table.parent.parent for table in found})
+    roots = [folder]
+    if not (folder / "hosp").is_dir():
+        found = matching(folder, [f"**/hosp/*.csv{ending}" for ending in ("", ".gz")])
+        roots = sorted({table.parent.parent for table in found if table.parent.name == "hosp"})
     if len(roots) > 1:
         raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
     root = roots[0] if roots else folder
