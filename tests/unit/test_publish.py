@@ -239,8 +239,11 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     assert [entry["run"] for entry in records_of(folder)] == sorted(map(str, (first, second)))
 
 
-def test_cells_of_a_study_that_keeps_predictions_are_compared_as_they_come(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["published", "compared"])
+def test_cells_of_a_study_with_predictions_are_compared_as_they_come(tmp_path: Path, kept: str) -> None:
+    """Without published predictions an addition needs those of all runs, and replaces what is there."""
     real, target, name = tmp_path / "real", tmp_path / "published", "votes-cifar10"
+    settings = {**REAL, "studies": {**REAL["studies"], name: {**REAL["studies"][name], "predictions": kept}}}
     samples = multiclass()[0]
     with writing(real / "cifar10" / "prepared", {"title": "CIFAR-10", "licence": "CC-BY-4.0"}) as writer:
         writer.array("y_test", samples.y)
@@ -252,7 +255,13 @@ def test_cells_of_a_study_that_keeps_predictions_are_compared_as_they_come(tmp_p
             own = RunId(name, cell, run.seed)
             finish(real, own)
             save_predictions(real / str(own) / "predictions.parquet", {own: predictions})
-        publish([name], real, target, REAL)
+        if kept == "compared" and cell == "full":
+            with pytest.raises(InputError, match=f"needs predictions of all runs. Replace all: --replace {name}"):
+                publish([name], real, target, settings)
+            publish([], real, target, settings, replace=[name])
+        else:
+            publish([name], real, target, settings)
+        assert (target / name / "evidence" / "samples.parquet").exists() == (kept == "published")
         return pd.read_csv(target / name / "evidence" / "comparisons.csv")
 
     publish_cell("cross-entropy")

@@ -63,7 +63,7 @@ def publish(
     with tempfile.TemporaryDirectory() as temporary:
         for name in dict.fromkeys([*what, *replace]):
             root, published = source, target / name / "evidence"
-            if name in settings["studies"] and name not in replace and not (root / name / "evidence" / RUNS).exists():
+            if name in settings["studies"] and not (root / name / "evidence" / RUNS).exists():
                 root = Path(temporary, "finished")
                 _gather_finished(name, source, settings, root / name / "evidence")
             if name in replace or not published.is_dir():
