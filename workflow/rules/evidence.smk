@@ -81,6 +81,7 @@ rule project_embeddings:
             run_settings.dataset_settings(config, wildcards.dataset),
             ["threads", "embedding_size", "encoder", "kernel"],
         ),
+        samples=lambda wildcards: run_settings.training_samples(config, wildcards.dataset),
     message:
         "Project test embeddings of {wildcards.dataset} to two dimensions."
     script:

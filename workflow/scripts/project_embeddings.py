@@ -10,5 +10,5 @@ inputs, output = snakemake.input, snakemake.output
 for name in ("description", "metrics", "history", "reliability", "runs"):
     if path := output.get(name):
         files = [inputs.prepared] if name == "description" else inputs[name]
-        write_gathered(Path(path), files, study=False, samples=None)
+        write_gathered(Path(path), files, study=False, samples=snakemake.params.samples)
 write_projections(snakemake)
