@@ -161,6 +161,8 @@ def train(
                         steps.add(step(order[batch], condition, training.generator))
                         training.descend()
                     if after_pass is not None:
+                        if training.device.type == "cuda":
+                            torch.cuda.synchronize()  # The steps have finished.
                         paused = time.perf_counter()
                         after_pass(condition)
                         began += time.perf_counter() - paused
