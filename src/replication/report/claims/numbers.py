@@ -295,7 +295,7 @@ class Numbers:
         if asked and outcomes[0] == Outcome.INCONCLUSIVE and own is not None:
             needed = n_that_decides(own, asked, log=log)
             if own is replicates and needed != TOO_MANY:  # More seeds leave the part of the test samples as it is.
-                needed = f"at least {needed}"
+                needed = f"{needed} by seeds alone"
         bounds = (value.low, value.mean, value.high) if value.known else ()
         margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
         self.rows.append(row | {
