@@ -132,3 +132,12 @@ def test_file_that_is_no_checkpoint_is_not_used(damage: Callable[[bytes], bytes]
     Checkpoint(path, "").save("epoch 1", {"history": [{"loss": 0.5}]})
     path.write_bytes(damage(path.read_bytes()))
     assert Checkpoint(path, "").load() is None
+
+
+def test_processor_time_of_earlier_processes_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "process_time", lambda: 2.0)  # of each process
+    for spent in (0.0, 2.0, 4.0):
+        checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "")
+        checkpoint.load()
+        assert checkpoint.earlier[1] == spent
+        checkpoint.save("epoch 1", {})

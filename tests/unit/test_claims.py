@@ -18,8 +18,8 @@ from replication.report.claims.computed import CIFAR10_GROUPS, grouping_p, passe
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import Finding, find, judge, record
 from replication.report.claims.numbers import compared
-from replication.report.claims.readings import PAIR, Material, Reading
-from replication.report.evidence import Evidence, _read_csv, _read_records
+from replication.report.claims.readings import PAIR, Material, Reading, learned
+from replication.report.evidence import Evidence, _read_csv, _read_description, _read_records
 from replication.runs.registry import CLAIM_TEXTS, MODELS
 from replication.runs.run import COLUMNS, RUNS, read_records, write_records
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
@@ -490,3 +490,27 @@ def test_zero_targets_are_judged_by_what_later_turns_change(tmp_path: Path, zero
     levels = {f"{k}_{t}_sequential-all-long": level for k in ("cosine", "full") for t, level in targets.items()}
     put(root, "turns-bands", "history.csv", levels, "turn_change")
     assert outcome(root, "15") == verdict
+
+
+@pytest.mark.parametrize(
+    ("levels", "counts", "enough"),
+    [
+        ([0.3] * 5, [1000] * 10, True),
+        ([0.01] * 4 + [0.97], [1000] * 10, False),  # chance lies within the interval
+        ([0.3] * 5, [9000] + [1000] * 9, False),  # naming the largest class is better
+    ],
+)
+def test_what_learned_is_above_chance_and_the_largest_class(
+    tmp_path: Path, levels: list[float], counts: list[int], enough: bool
+) -> None:
+    root = copy_evidence(tmp_path, "cifar10")
+    material = Material(Evidence.found(root, EXPECTED), PRINTED)
+    splits = material.evidence.description("cifar10")["splits"]
+    _read_description.cache_clear()
+    describe(root, "cifar10", splits=splits | {name: splits[name] | {"counts": counts} for name in ("train", "val")})
+    by_seed = dict(enumerate(levels))
+    change(root, "cifar10", "history.csv", lambda f: f.assign(validation_accuracy=f["seed"].map(by_seed)))
+    _read_csv.cache_clear()
+    found = learned(material, "cifar10/clai-m")
+    assert found is not None
+    assert found.enough == enough

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.metrics import f1_score
 
-from clailearn.calibration import LogisticCalibration, fit_logistic, fit_temperature
+from clailearn.calibration import LogisticCalibration, fit_calibration, fit_logistic, fit_temperature
 from clailearn.errors import InputError
 from replication.metrics.classification import (
     binary_metrics,
@@ -155,3 +155,23 @@ def test_logistic_calibration_of_one_class_or_separable_scores_is_finite() -> No
 def test_constant_scores_get_the_mean_of_the_targets_of_platt() -> None:
     # One positive has the target 2/3, three negatives have 1/5 each.
     assert fit_logistic(np.zeros(4), [1, 0, 0, 0])([0.0])[0] == pytest.approx((2 / 3 + 3 / 5) / 4)
+
+
+def test_the_temperature_of_log_odds_is_found() -> None:
+    generator = np.random.default_rng(0)
+    odds = generator.normal(size=20000) * 2
+    y = (generator.random(20000) < expit(odds)).astype(int)
+    assert fit_calibration(3 * np.stack([-odds, odds], axis=1), y, log_odds=True) == pytest.approx(3, rel=0.05)
+
+
+def test_scaled_metrics_are_those_of_calibrated_probabilities() -> None:
+    metrics = sample_metrics(Y, np.flip(P, 1), P)
+    assert metrics["brier_scaled"] == pytest.approx(np.mean([0.03, 0.13, 0.49, 0.01, 0.07]))
+    p = np.array([[0.61, 0.39], [0.66, 0.34]])  # in one of ten bins, in two of thirty
+    metrics = sample_metrics([0, 1], p, p)
+    assert metrics["ece_scaled_10"] == pytest.approx(0.635 - 0.5)
+    assert metrics["ece_scaled_30"] == pytest.approx((0.39 + 0.66) / 2)
+
+
+def test_of_equal_thresholds_the_highest_is_chosen() -> None:
+    assert choose_threshold([1, 0, 0, 1], [0.9, 0.5, 0.4, 0.3]) == pytest.approx(0.7)

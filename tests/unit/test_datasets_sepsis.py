@@ -14,7 +14,16 @@ from clailearn.errors import InputError
 from replication.datasets.files import matching
 from replication.datasets.miniature import make
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.datasets.recordings import Rows, hourly_inputs, hourly_names, parse, patient_folds, read, write
+from replication.datasets.recordings import (
+    Rows,
+    hourly_inputs,
+    hourly_names,
+    outside_to_missing,
+    parse,
+    patient_folds,
+    read,
+    write,
+)
 from replication.datasets.sources import Raw, obtain, prepare
 from support.loopback import entry
 from support.ward import CHALLENGE
@@ -251,3 +260,14 @@ def test_impossible_values_are_cut() -> None:
     x = X.copy()
     x[1, 0] = 1e9
     assert inputs(x)["last value: a"].max() == 6
+
+
+def test_limits_of_valid_values_are_valid() -> None:
+    x = np.array([[20.0], [19.9], [300.0], [300.1]], dtype=np.float32)
+    assert outside_to_missing(x, {"HR": (20, 300)})[0]["count"] == 2
+    assert np.isnan(x[:, 0]).tolist() == [False, True, False, True]
+
+
+def test_hours_after_two_weeks_count_as_the_last() -> None:
+    found = hourly_inputs(X, RECORDING, HOURS + 334, [1.0, 2.0], [2.0, 4.0])
+    np.testing.assert_allclose(found[:, -1], np.minimum(HOURS + 334, 336) / 50 - 1, rtol=1e-6)

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
+from torch import nn
 
 from clailearn.inference import RULES
 from clailearn.kernels import MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai
+from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai, evaluate_fewer
 from replication.metrics.classification import expected_calibration_error, top_label
+from replication.models.base import create
 from replication.models.embedding import Embedded
 from replication.models.run import Run
 from replication.runs.run import RunId
@@ -71,3 +73,13 @@ def test_reliability_of_two_classes_gives_the_calibration_errors_of_the_main_rea
         gap = ((part["accuracy"] - part["confidence"]).abs() * part["n"]).sum() / part["n"].sum()
         name = "ece_positive_rate" + ("_calibrated" if mapping == "calibrated" else "")
         assert value[name] == pytest.approx(gap)
+
+
+def test_votes_of_as_many_references_as_there_are_are_those_of_all() -> None:
+    data = Prepared({"kind": "features", "classes": ["0", "1"]}, {})
+    run = Run(data, SETTINGS | {"miniature": False}, RunId("rows", "clai-m", 0), torch.device("cpu"))
+    model = create("clai-m").around(nn.Identity(), KERNEL)
+    fewer = evaluate_fewer(run, model, embedded(2), [160]).set_index("metric")["value"]
+    value = evaluated(2).metrics.query("rule == 'printed' and shares == 'population'").set_index("metric")["value"]
+    for metric in ("accuracy", "auroc", "log_loss", "log_loss_calibrated"):
+        assert fewer[f"{metric}_of_160"] == pytest.approx(value[metric])

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
+from torch import nn
 
 import clailearn
 from clailearn import fit_command
@@ -162,3 +164,26 @@ def test_a_folder_that_does_not_serve_is_refused(
         main(["fit", str(pictures), "--out", str(out), *arguments])
     assert message in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_the_largest_class_and_the_steps_are_as_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fit_command, "STEPS", 30)
+    table().assign(kind=["x", "y", "x"] * 20).to_csv(tmp_path / "table.csv", index=False)
+    assert main(["fit", str(tmp_path / "table.csv"), "--out", str(tmp_path / "model"), "--label", "kind"]) == 0
+    printed = capsys.readouterr()
+    assert "the most frequent class for all: accuracy 66.7%" in printed.out
+    assert "epoch 30 of 30" in printed.err
+
+
+def test_pictures_are_mirrored_in_training_alone() -> None:
+    trunk = fit_command.PictureTrunk(Plain(), torch.zeros(1), torch.ones(1), shift=0.0)
+    x = torch.arange(8.0).expand(64, 8, 8)[..., None]
+    torch.manual_seed(0)
+    assert {tuple(row) for row in trunk(x)[:, 0, 0].tolist()} == {tuple(range(8)), tuple(range(7, -1, -1))}
+    assert torch.equal(trunk.eval()(x), x.permute(0, 3, 1, 2))
+
+
+class Plain(nn.Identity):
+    features = 1

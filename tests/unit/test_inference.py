@@ -163,6 +163,7 @@ def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
     assert torch.bincount(labels[items]).tolist() == [24, 3, 23]
     assert population.tolist() == [100, 3, 40]
     assert len(set(items.tolist())) == 50
+    assert torch.equal(items, items.sort().values)
     again, other = (sample_references(labels, 50, seed)[0] for seed in (1, 2))
     assert torch.equal(items, again)
     assert not torch.equal(items, other)
@@ -189,3 +190,13 @@ def test_a_sample_far_from_all_references_in_both_views_has_the_means_of_one() -
     joined = mean_of_views(means, means)
     for actual, expected in zip(joined, means, strict=True):
         torch.testing.assert_close(actual, expected)
+
+
+def test_the_opposite_of_references_has_finite_log_odds() -> None:
+    """Rounding makes the Parzen similarity of this sample and its opposite negative."""
+    torch.manual_seed(0)
+    z = torch.randn(1, 1, 3)
+    for first, second, decision in ((z, -z, -1.0), (-z, z, 1.0), (-z, -z, 0.0)):
+        means = parzen_means(Cosine(), z, torch.cat([first, second], 1), torch.tensor([0, 1]), block=2)
+        assert decide(means, "parzen").item() == decision
+        assert scores_by(means, "parzen").isfinite().all()

@@ -51,6 +51,9 @@ def test_the_checkpoint_of_an_evaluated_run_that_is_trained_again_stays(tmp_path
         (run / file).touch()
     remove_finished_checkpoints(tmp_path)
     assert (run / "checkpoint.pt").exists()
+    (run / "run.json").touch()
+    remove_finished_checkpoints(tmp_path)
+    assert not (run / "checkpoint.pt").exists()
 
 
 def test_failed_jobs_end_with_their_own_words_and_not_with_those_of_jobs_that_a_retry_finished(tmp_path: Path) -> None:

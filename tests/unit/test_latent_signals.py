@@ -84,3 +84,10 @@ def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or
     event = np.where(recording < 10, late, 0)
     assert statistics(z, recording, event)["area_effect_control_seen"] < -1
     assert abs(statistics(generator.normal(size=(400, 3)), recording, event)["area_effect_control_seen"]) < 0.5
+
+
+def test_the_control_has_as_many_hours_as_the_usual_event() -> None:
+    recording, event = np.repeat([0, 1, 2], 4), np.array([0, 0, 1, 1] + [0] * 8)
+    width = np.array([1, 1, 2, 2, 1, 1, 2, 4, 1, 1, 3, 5.0])  # the last two hours: +2 and +3
+    found = statistics(np.stack([0 * width, width], axis=1), recording, event)
+    assert found["area_effect_control_seen"] == pytest.approx(2.5 / np.std([2, 3], ddof=1))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import ConditionedHead, ConvNet, Encoder, ResNet2d
@@ -15,7 +16,7 @@ from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import TrainingSettings, train
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS, samples, small_encoder
@@ -205,3 +206,22 @@ def test_measuring_after_each_turn_leaves_the_training_as_it_was() -> None:
     plain, watched = trained(False), trained(True)
     assert seen == [0, 1, 2] * 2
     assert all(torch.equal(plain[name], watched[name]) for name in plain)
+
+
+def test_each_epoch_draws_dropout_anew() -> None:
+    model, drawn = nn.Linear(2, 2), []
+
+    def step(*_: Any) -> dict[str, torch.Tensor]:
+        drawn.append(float(torch.rand(1)))
+        loss = model(torch.ones(1, 2)).square().mean()
+        loss.backward()
+        return {"loss": loss.detach()}
+
+    settings = dataclasses.replace(SETTINGS, epochs=2)
+    train(model, samples(), step, settings, dict, None, batches=[slice(0, 2)] * 2)
+    assert len(set(drawn)) == 4
+
+
+def test_momentum_of_gradient_descent_is_nesterovs() -> None:
+    (sgd,) = build_optimisers(nn.Linear(2, 2), "sgd", learning_rate=0.1, momentum=0.9, weight_decay=0.1, rounded=False)
+    assert sgd.defaults["nesterov"]

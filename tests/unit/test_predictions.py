@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clailearn.calibration import scaled_softmax
+from clailearn.calibration import positive_probability, scaled_softmax
 from clailearn.errors import InputError
 from replication.experiments.predictions import (
     Samples,
@@ -16,7 +16,7 @@ from replication.experiments.predictions import (
     save_samples,
 )
 from replication.metrics.classification import binary_metrics, sample_metrics
-from replication.metrics.intervals import Predictions
+from replication.metrics.intervals import Fitted, Predictions
 from replication.runs.run import RunId
 from support.predictions import TEMPERATURE, multiclass, recordings
 
@@ -77,3 +77,12 @@ def test_files_of_runs_gather_to_the_file_of_all_runs(tmp_path: Path) -> None:
         gather_predictions(tmp_path / "gathered.parquet", sources)
         save_predictions(tmp_path / "whole.parquet", runs)
         assert (tmp_path / "gathered.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_votes_at_and_beyond_one_stay_finite(tmp_path: Path) -> None:
+    assert positive_probability(np.array([1 + 1e-7, -1 - 1e-7])).tolist() == [1, 0]
+    votes = np.array([-1 - 1e-7, 0.5, 1.0])
+    given = Predictions(votes, votes, votes, Fitted(slope=1.0, intercept=0.0, vote=True))
+    save_predictions(tmp_path / "p.parquet", {RunId("data", "clai-m", 0): given})
+    ((_, found),) = load_predictions(tmp_path / "p.parquet", Samples(np.array([0, 1, 1]), np.arange(3)), 2)
+    assert found.score == pytest.approx(votes, abs=1e-5)

@@ -20,6 +20,7 @@ from replication.runs.settings import (
     effective_settings,
     load_settings,
     pass_on,
+    runs_of_model,
     runs_of_study,
     select,
 )
@@ -201,3 +202,9 @@ def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
     assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
     assert (settings["training"]["samples"], settings["training"]["learning_rate"]) == (None, 0.001)
     assert [str(settings["training"][key]) for key in ("epochs", "batch_size")] == ["100", "16"]
+
+
+def test_seeds_of_a_model_on_a_dataset_win_over_those_of_all_datasets() -> None:
+    seeds = {"model_seeds": {"clai-m": [3]}}
+    own = {"model_seeds": {"clai-m": [0, 1]}, "datasets": {"cifar10": {"overrides": seeds}}}
+    assert [run.seed for run in runs_of_model(load_settings(REPOSITORY, own), "cifar10", "clai-m")] == [3]

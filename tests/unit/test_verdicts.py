@@ -62,6 +62,7 @@ def found(numbers: Numbers, *parts: str, join: str = "all") -> Finding:
         ("value", 0.011, 0.02, REACHED),
         ("value", -0.02, -0.011, NOT),
         ("value", -0.009, 0.009, REPRODUCED),
+        ("value", -0.005, 0.03, OPEN),
     ],
 )
 def test_an_interval_meets_zero_and_the_margin(kind: str, low: float, high: float, outcome: Outcome) -> None:
