@@ -258,6 +258,12 @@ def test_cells_of_a_study_with_predictions_are_compared_as_they_come(tmp_path: P
         if kept == "compared" and cell == "full":
             with pytest.raises(InputError, match=f"needs predictions of all runs. Replace all: --replace {name}"):
                 publish([name], real, target, settings)
+            (real / name / "cross-entropy" / "seed0").rename(tmp_path / "away")
+            with pytest.raises(
+                InputError, match=f"found no finished run {name}/cross-entropy/seed0, which is published"
+            ):
+                publish([], real, target, settings, replace=[name])
+            (tmp_path / "away").rename(real / name / "cross-entropy" / "seed0")
             publish([], real, target, settings, replace=[name])
         else:
             publish([name], real, target, settings)

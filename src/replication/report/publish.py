@@ -56,7 +56,8 @@ def publish(
 ) -> list[str]:
     """Publish datasets and studies from evidence such as results/real; return the changed files, relative to `target`.
 
-    Those in `replace` are replaced whole. Raises InputError where something is unfinished, was made with uncommitted changes, or
+    Those in `replace` are replaced whole. Raises InputError where a dataset is unfinished, a study has no finished run or lacks a
+    published one that it would replace, something was made with uncommitted changes, or
     belongs to other data than the published runs. Nothing has been changed then.
     """
     files: dict[Path, Path] = {}
@@ -66,6 +67,8 @@ def publish(
             if name in settings["studies"] and not (root / name / "evidence" / RUNS).exists():
                 root = Path(temporary, "finished")
                 _gather_finished(name, source, settings, root / name / "evidence")
+                if name in replace and (published / RUNS).exists():
+                    _refuse_loss(published / RUNS, root / name / "evidence" / RUNS, source)
             if name in replace or not published.is_dir():
                 files |= _whole(name, root, settings)
             else:
@@ -114,6 +117,15 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
         for cell in {run.parent.name for run in finished}:
             gather_predictions(folder / predictions_of(cell), [p for p in predictions if p.parts[-3] == cell])
         gather_predictions(folder / SAMPLES, behind[DESCRIPTION])
+
+
+def _refuse_loss(published: Path, here: Path, source: Path) -> None:
+    """Raise InputError for a published run that the finished ones lack, whose records are `here`."""
+    known, found = ({record["run"] for record in read_records(path)} for path in (published, here))
+    if lost := sorted(known - found):
+        raise InputError(
+            f"{source}: found no finished run {lost[0]}, which is published, expected all of them. Compute it"
+        )
 
 
 def _existing(file: Path) -> Path:
