@@ -77,10 +77,10 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
     model = load(folder)
     kind, channels = model.inputs.kind, model.inputs.channels
     if kind not in ("images", "features") or (kind == "images" and channels not in (1, 3)):
-        other = "an estimator, or a model of signals or recordings"
-        other = f"a model of images with {channels} channels" if kind == "images" else other
+        images = kind == "images"
+        other = f"images with {channels} channels" if images else "signals or recordings, or an estimator"
         raise InputError(
-            f"{folder}: found {other}, expected one of pictures or features. Call clailearn.load and give it arrays"
+            f"{folder}: found a model of {other}, expected one of pictures or features. Call clailearn.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:

@@ -74,12 +74,9 @@ def write_model(
 
     Raises InputError for a record that is too large to be read again, or for which a check does not hold.
     """
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise InputError(
-                f"{folder / WEIGHTS}: found a number in '{name}' that is not finite, expected finite ones. Nothing was written: "
-                "register such a buffer with persistent=False, and fit again."
-            )
+    _refuse_infinite(
+        folder / WEIGHTS, tensors, "Nothing was written: register such a buffer with persistent=False, and fit again."
+    )
     # Tensors of a trunk may share memory, which the format does not allow.
     content = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
     given = json.dumps(
@@ -147,12 +144,14 @@ def load_tensors(path: str | Path, sha256: str | None = None) -> dict[str, Tenso
         raise InputError(
             f"{path}: cannot be read ({error}), expected tensors as safetensors. {_ADVICE_ON_TENSORS}"
         ) from error
+    _refuse_infinite(path, tensors, _ADVICE_ON_TENSORS)
+    return tensors
+
+
+def _refuse_infinite(path: str | Path, tensors: Mapping[str, Tensor], advice: str) -> None:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.float().isfinite().all():
-            raise InputError(
-                f"{path}: found a number in '{name}' that is not finite, expected finite ones. {_ADVICE_ON_TENSORS}"
-            )
-    return tensors
+            raise InputError(f"{path}: found a number in '{name}' that is not finite, expected finite ones. {advice}")
 
 
 def fill_module(module: nn.Module, tensors: Mapping[str, Tensor], path: str | Path) -> None:

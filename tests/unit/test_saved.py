@@ -106,7 +106,7 @@ def test_the_command_names_what_else_takes_an_estimator(tmp_path: Path, capsys: 
     CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(tmp_path), "rows.csv"])
-    assert "found an estimator" in capsys.readouterr().err
+    assert "or an estimator, expected one of pictures" in capsys.readouterr().err
 
 
 def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def publish(
 ) -> list[str]:
     """Publish datasets and studies from evidence such as results/real; return the changed files, relative to `target`.
 
-    Those in `replace` are replaced whole. Raises InputError where a dataset is unfinished, a study has no finished run or lacks a
-    published one that it would replace, something was made with uncommitted changes, or
-    belongs to other data than the published runs. Nothing has been changed then.
+    Those in `replace` are replaced whole. Raises InputError where a dataset is unfinished, where a study has no finished run, or
+    lacks one that it would replace, and for what was made with uncommitted changes or belongs to other data than the published
+    runs. Nothing has been changed then.
     """
     files: dict[Path, Path] = {}
     with tempfile.TemporaryDirectory() as temporary:
