@@ -118,7 +118,6 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
         ("cifar10", "image_folder", None, r"datasets\.cifar10\.path is not set"),
         ("mimic-iv", "mimic_iv", None, r"datasets\.mimic-iv\.path is not set"),
         ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found nothing in .*psv"),
-        ("mine", "splits", ".", r"source 'splits': found none of this name, expected one of arrays, challenge2019, "),
     ],
 )
 def test_what_is_not_there_is_named_by_its_key(
