@@ -216,8 +216,7 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
 def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> list[dict[str, Any]]:
     """Return the settings of each trial, in their blocks; those of the first are empty.
 
-    space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` and `choice: values`.
-    Numbers of the first two are rounded to two significant digits, and to whole numbers where both ends are whole.
+    space: by dotted setting its distribution, `loguniform: [low, high]`, rounded to two significant digits, or `choice: values`.
 
     >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
     [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
@@ -226,11 +225,10 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
     from scipy import stats
     from sklearn.model_selection import ParameterSampler
 
-    continuous = {"loguniform": stats.loguniform, "uniform": lambda low, high: stats.uniform(low, high - low)}
     distributions = {}
     for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
         # Values may be lists, which an array of choices would take apart: their places are drawn.
-        distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
+        distributions[setting] = range(len(values)) if name == "choice" else stats.loguniform(*values)
     drawn = ParameterSampler(distributions, number - 1, random_state=seed)
     return [{}, *(nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
 
@@ -238,9 +236,7 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
 def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
     if "choice" in distribution:
         return distribution["choice"][int(drawn)]
-    (ends,) = distribution.values()
-    number = float(f"{float(drawn):.{_DIGITS}g}")
-    return round(number) if all(isinstance(end, int) for end in ends) else number
+    return float(f"{float(drawn):.{_DIGITS}g}")
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
