@@ -30,7 +30,7 @@ CHECKSUMS = {
 @pytest.mark.parametrize("dataset", CHECKSUMS)
 def test_prepared_arrays_of_the_miniature_sources_keep_their_checksum(dataset: str, tmp_path: Path) -> None:
     owner = raw_dataset(MINI, dataset)
-    table = make(owner, tmp_path / "raw", MINI["miniature_seed"])
+    table = make(owner, tmp_path / "raw")
     raw = obtain(dataset, source_settings(MINI, owner), table, tmp_path / "raw", True)
     entry = preparation_settings(MINI, dataset) | {"memory_gb": 2}
     prepare(raw, tmp_path / "prepared", entry, MINI["split_seed"])

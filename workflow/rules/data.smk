@@ -12,8 +12,6 @@ rule make_miniature:
     localrule: True
     conda:
         "../../envs/environment.yaml"
-    params:
-        seed=lambda wildcards: config["miniature_seed"],
     message:
         "Generate miniature {wildcards.dataset} in the format of its source."
     script:

@@ -6,4 +6,4 @@ from replication.datasets.miniature import make
 from replication.runs.run import start_job
 
 start_job(snakemake.log[0])
-make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent, snakemake.params.seed)
+make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent)

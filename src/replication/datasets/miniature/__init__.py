@@ -29,6 +29,7 @@ from replication.datasets.sources import Row
 
 TABLE = "sources.csv"
 VERSION = "miniature"
+SEED = 20190705
 # Power in five bands (delta, theta, alpha, sigma, beta) for wake, N1, N2, N3 and REM, relative to the background.
 _BANDS = ((0.5, 4), (4, 8), (8, 12), (12, 15), (15, 30))
 _BAND_POWER = np.array(
@@ -169,7 +170,7 @@ GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
 }
 
 
-def make(dataset: str, folder: Path, seed: int) -> Path:
+def make(dataset: str, folder: Path, seed: int = SEED) -> Path:
     """Write the raw files of a dataset into `folder` and return its table of sources."""
     if dataset not in GENERATORS:
         raise InputError(f"dataset '{dataset}' has no miniature; expected one of {', '.join(GENERATORS)}")
