@@ -21,10 +21,13 @@ ARRAYS: dict[str, Any] = {
 
 
 def read_arrays(folder: Path, arrays: dict[str, Any], **changes: Any) -> Prepared:
-    np.savez(folder / "own.npz", **{name: array for name, array in arrays.items() if array is not None})
-    raw = Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
-    prepare(raw, folder / "out", ENTRY | changes, 0)
+    prepare(raw_of(folder, arrays), folder / "out", ENTRY | changes, 0)
     return load(folder / "out")
+
+
+def raw_of(folder: Path, arrays: dict[str, Any]) -> Raw:
+    np.savez(folder / "own.npz", **{name: array for name, array in arrays.items() if array is not None})
+    return Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +51,15 @@ def test_arrays_are_prepared_by_their_shape(
     assert sum(part["n"] for part in data.info["splits"].values()) == N
     assert data["x_train"].dtype == (np.uint8 if kind == "images" else np.float32)
     rows = {part.tobytes(): k for k, part in enumerate(x.astype(data["x_train"].dtype))}
-    seen: dict[str, set[int]] = {}
+    seen, taken = dict[str, set[int]](), list[int]()
     for split in ("train", "val", "test"):
         found = [rows[np.asarray(part).tobytes()] for part in data[f"x_{split}"]]
         np.testing.assert_array_equal(data[f"y_{split}"], ARRAYS["y"][found])
+        taken += found
         seen[split] = {int(ARRAYS["groups"][row]) for row in found}
         if groups is not None:
             np.testing.assert_array_equal(data[f"groups_{split}"], ARRAYS["groups"][found])
+    assert sorted(taken) == list(range(N))
     if groups is not None:
         assert not seen["train"] & (seen["test"] | seen["val"])
         assert not seen["val"] & seen["test"]
@@ -84,6 +89,22 @@ def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Pat
     assert data["y_train"][::3].tolist() == [int(of_group[g] == second) for g in data["groups_train"][::3]]
 
 
+def test_truth_values_are_the_classes_of_their_numbers(tmp_path: Path) -> None:
+    for name, y in (("numbers", ARRAYS["y"]), ("truths", ARRAYS["y"] == 1)):
+        (tmp_path / name).mkdir()
+        data = read_arrays(tmp_path / name, ARRAYS | {"y": y}, classes=[1, 0])
+        of_group = dict(zip(ARRAYS["groups"][::3], ARRAYS["y"][::3], strict=True))
+        assert data["y_train"][::3].tolist() == [1 - of_group[g] for g in data["groups_train"][::3]]
+
+
+def test_samples_without_groups_are_divided_by_the_seed(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        prepare(raw_of(tmp_path, ARRAYS | {"groups": None}), tmp_path / f"{seed}", ENTRY, seed)
+    first, second = (load(tmp_path / f"{seed}") for seed in (0, 1))
+    for split in ("val", "test"):
+        assert not np.array_equal(first[f"x_{split}"], second[f"x_{split}"])
+
+
 def test_names_of_groups_with_underscores_are_no_numbers(tmp_path: Path) -> None:
     data = read_arrays(tmp_path, ARRAYS | {"groups": np.array(["1_12", "11_2", "3", "4"])[ARRAYS["groups"] % 4]})
     assert sum(part["subjects"] for part in data.info["splits"].values()) == 4
@@ -107,6 +128,7 @@ def test_names_of_groups_with_underscores_are_no_numbers(tmp_path: Path) -> None
         ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
         ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, r"the \d groups for \w+: found none of 'task' among"),
         ({"x": ARRAYS["x"].swapaxes(1, 2)}, {"channels": None}, r"found 50 channels of 2 samples in x \(24, 50, 2\), expected"),
+        ({}, {"classes": [1, "1"]}, "classes: found 1, 1, expected each name once"),
         ({}, {"channels": ["C3"]}, "found signals with 2 channels or features, but 1 names"),
         ({}, {"sampling_rate": None}, "found signals .* the `sampling_rate` None, .* a rate for signals alone"),
     ],

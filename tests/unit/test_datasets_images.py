@@ -348,6 +348,7 @@ def test_a_picture_beside_the_folders_of_classes_is_left_out_in_whatever_folder_
         (["1.png"], "found no picture under train/<class>/ but 1.png; expected"),
         (["train/a/1.png", "test/a/1.png", "train/b/1.gif", "test/b/1.gif"], "found no picture in b of train"),
         (["train/a/1.png", "test/a/1.png", "val/a/1.png", "valid/a/1.png"], "found val and valid for val, expected"),
+        (["cat/train/1.png", "cat/test/1.png", "dog/test/1.png"], "found test, train within folders; expected"),
         (["1/train/cat/1.png", "2/train/cat/1.png"], "found 1/train and 2/train for train, expected one folder"),
     ],
 )

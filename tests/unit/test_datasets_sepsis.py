@@ -1,5 +1,6 @@
 """Sepsis sources: labels, ranges and folds, and what is known at an hour of a recording."""
 
+import itertools
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from replication.datasets.files import matching
 from replication.datasets.miniature import make
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
 from replication.datasets.recordings import (
+    TIME_SCALES,
     Rows,
     hourly_inputs,
     hourly_names,
@@ -247,19 +249,20 @@ def test_weighted_means_are_those_of_pandas() -> None:
     x = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
     found = inputs(x)
     value = pd.DataFrame((x - [1, 2]) / [2, 4])
-    for column, name in enumerate("ab"):
-        running = value[column].groupby(RECORDING).ewm(alpha=1 - np.exp(-1 / 2), adjust=False)
-        np.testing.assert_allclose(found[f"mean over 2 h: {name}"], running.mean(), rtol=1e-4, atol=1e-5)
+    for (column, name), hours in itertools.product(enumerate("ab"), TIME_SCALES):
+        running = value[column].groupby(RECORDING).ewm(alpha=1 - np.exp(-1 / hours), adjust=False)
+        np.testing.assert_allclose(found[f"mean over {hours:g} h: {name}"], running.mean(), rtol=1e-4, atol=1e-5)
         deviation = running.std(bias=True)
-        np.testing.assert_allclose(found[f"deviation over 2 h: {name}"], deviation, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(found[f"deviation over {hours:g} h: {name}"], deviation, rtol=1e-3, atol=1e-3)
     often = pd.Series([0.0, 1, 0, 1]).ewm(alpha=1 - np.exp(-1 / 2), adjust=False).mean()
     np.testing.assert_allclose(inputs(X)["share measured over 2 h: a"][:4], often, rtol=1e-5)
 
 
 def test_impossible_values_are_cut() -> None:
     x = X.copy()
-    x[1, 0] = 1e9
-    assert inputs(x)["last value: a"].max() == 6
+    x[1, 0], x[2, 0] = 1e9, -1e9
+    last = inputs(x)["last value: a"]
+    assert (last.min(), last.max()) == (-6, 6)
 
 
 def test_limits_of_valid_values_are_valid() -> None:

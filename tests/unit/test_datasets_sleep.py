@@ -295,6 +295,7 @@ def test_a_table_pairs_recordings_of_any_name(raw_folder: Path, tmp_path: Path, 
         ("eeg/night of 0.edf,none.edf,a,1\n", "found none.edf but no such file, expected a file of its own"),
         ("eeg/night of 0.edf,0.edf,a,1\neeg/night of 1.edf,0.edf,b,1\n", "found 0.edf twice, expected"),
         ("", "found no signal, scoring, subject in some row"),
+        ("eeg/night of 0.edf,0.edf,a,1\neeg/night of 1.edf,1.edf,A,1\n", "subject: found A and a, expected one way"),
     ],
 )
 def test_a_table_of_recordings_that_cannot_be_right_is_refused(

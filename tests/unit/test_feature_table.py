@@ -156,6 +156,10 @@ def test_a_constant_feature_and_a_folder_of_two_tables_are_refused(csv: Path, tm
     wards().assign(pulse=80).to_csv(csv, index=False)
     with pytest.raises(InputError, match="x_train: 'pulse' has the same value"):
         prepared(csv, tmp_path / "out")
+    dates = 1_700_000_000_000 + 1000 * np.arange(len(wards()))  # which need 64 bits
+    wards().assign(pulse=98.6, date=np.random.default_rng(0).permutation(dates)).to_csv(csv, index=False)
+    with pytest.raises(InputError, match="x_train: 'pulse' has the same value"):
+        prepared(csv, tmp_path / "out")
     (tmp_path / "other.csv").write_bytes(csv.read_bytes())
     with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 files in .*, expected one"):
         prepared(tmp_path, tmp_path / "out")

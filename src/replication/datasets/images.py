@@ -69,7 +69,10 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
     read = {file: parts for file, parts in files.items() if file.suffix.lower() in SUFFIXES}
     others = [file for file in files if file not in read]
     split_up = any(_depth_of_split(parts) is not None for parts in read.values())
-    around = 0 if split_up else _folders_around(list(read.values()))
+    deepest = {parts[-2].lower() for parts in read.values() if len(parts) > 2}
+    if not split_up and deepest and deepest <= SPLIT_OF.keys():
+        raise InputError(f"{path}: found {', '.join(sorted(deepest))} within folders; expected {FOLDER.expects}")
+    around = 0
     while not split_up and len(_names_at(read.values(), around)) == 1 and _names_at(read.values(), around + 1):
         around += 1  # A picture lies beside the folders of the classes.
     for file, parts in read.items():
@@ -101,13 +104,6 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
 
 def _own_below(folder: Path) -> list[str]:
     return sorted(filter(is_own, os.listdir(folder)))
-
-
-def _folders_around(files: Sequence[Sequence[str]]) -> int:
-    """Return how many folders, one in the other, are around the folders of the classes, by the paths of pictures."""
-    outer = [parts[:-2] for parts in files if len(parts) > 1]
-    levels = enumerate(zip(*outer, strict=False))
-    return next((n for n, names in levels if len(set(names)) > 1), min(map(len, outer), default=0))
 
 
 def _names_at(files: Iterable[Sequence[str]], level: int) -> set[str]:

@@ -142,10 +142,8 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     """Return the feature columns that the settings name; raise InputError for one that is not there, or label or group, too."""
     label, group, features = settings["label_column"], settings["group_column"], settings["feature_columns"]
     others = [name for name in names if name not in (label, group)]
-    chosen, keys = (
-        others if features == ALL_OTHERS else list(features),
-        "label_column, group_column and feature_columns",
-    )
+    chosen = others if features == ALL_OTHERS else list(features)
+    keys = "label_column, group_column and feature_columns"
     if absent := [name for name in (label, group, *chosen) if name not in names]:
         if mark := re.search(r"[;\t|]", "".join(names)):
             raise InputError(

@@ -87,6 +87,8 @@ def normalisation(x: Array, kind: str, channels: Sequence[str], rows: Array | No
     what: the name of x for messages. Raises InputError naming the channel that is never measured or never varies.
     """
     mean, sd = statistics(x, 1 if kind == "signals" else -1, rows)
+    if kind == "features":  # In 64 bits a rounded mean leaves a spread of what is constant.
+        sd = np.where(np.ptp(x, axis=0) > 0, sd, 0)
     for channel, value in zip(channels, sd, strict=True):
         if not value > 0:
             found = f"'{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all rows used"

@@ -98,10 +98,13 @@ class Column:
         """
         texts = values.astype(str)
         names = in_order(np.unique(texts).tolist()) if classes is None else trimmed(classes).tolist()
+        if len(set(names)) < len(names):
+            raise InputError(f"classes: found {', '.join(names)}, expected each name once. Correct the entry.")
         known, also = names, ""
         if values.dtype.kind != "U" and not set(texts.tolist()) <= set(names):
-            texts, known = values.astype(np.int64).astype(str), [str(k) for k in range(len(names))]
-            also = f", by name or by number from 0 to {len(names) - 1}"
+            texts = values.astype(np.int64).astype(str)  # of truth values, too
+            if not set(texts.tolist()) <= set(names):
+                known, also = [str(k) for k in range(len(names))], f", by name or by number from 0 to {len(names) - 1}"
         y = pd.Index(known).get_indexer(pd.Index(texts)).astype(np.int64)
         self.refuse(y < 0, texts, f"one of {', '.join(names)}{also}, as `classes` has them")
         ordered = positive_last(names, positive)

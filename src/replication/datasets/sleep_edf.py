@@ -24,7 +24,7 @@ import pandas as pd
 from clailearn.errors import InputError, kind_of
 from replication.datasets.files import reading as reading_text
 from replication.datasets.prepared import SPLITS, Writer
-from replication.datasets.samples import division, group_split, in_order
+from replication.datasets.samples import Column, division, group_split, in_order
 from replication.datasets.sources import Raw, Row, Source
 
 logger = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ def paired(table: Path) -> dict[Path, tuple[Key, str]]:
             f"{table}: found no {', '.join(lacking)} in some row, expected the columns {', '.join(RECORDINGS)} with commas "
             "between them, and a row a recording. Correct the table."
         )
-    subjects = _numbered(rows["subject"])
+    subjects = _numbered(Column(table, "subject").texts(rows["subject"]))
     counted = (pd.Series(subjects).groupby(subjects).cumcount() + 1).astype(str)
     nights = _numbered(rows.get("night", counted).mask(lambda name: name == "", counted))
     found = dict[Path, tuple[Key, str]]()

@@ -73,7 +73,8 @@ class Raw:
     @property
     def folder(self) -> Path:
         """Return the folder that names in the manifest are relative to."""
-        return self.path.parent if self.path.is_file() else self.path
+        one_file = self.path.is_file() or self.path.name in [f["file"] for f in self.files]
+        return self.path.parent if one_file else self.path
 
     def find_one(self) -> Path:
         """Return the file of a source that reads one; raise InputError for several."""
