@@ -1,6 +1,7 @@
 """Nothing of the test data, of validation patients or of later hours reaches what is learned from."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import ConditionedHead, Encoder, build_trunk
 from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_inputs, hourly_names, patient_folds
 from replication.datasets.samples import group_split, stratified_validation
+from replication.models.base import create
 from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
+from replication.models.run import Run
 from replication.runs.run import RunId
-from replication.runs.settings import dataset_settings
-from support.repository import REAL
+from replication.runs.settings import dataset_settings, merge, model_settings
+from support.repository import MINI, REAL
+from support.training import pictures
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
@@ -180,3 +185,41 @@ def test_no_embedding_of_an_hour_depends_on_later_hours() -> None:
     torch.testing.assert_close(outputs[0][:21], outputs[1][:21], rtol=0, atol=0)
     torch.testing.assert_close(outputs[0][35:], outputs[1][35:], rtol=0, atol=0)
     assert not torch.isclose(outputs[0][21:35], outputs[1][21:35]).all(1).any()
+
+
+# Fits
+
+
+def rows() -> Prepared:
+    """Return rows of two features of three classes."""
+    rng, arrays = np.random.default_rng(0), dict[str, NDArray[Any]]()
+    for split, n in (("train", 120), ("val", 60), ("test", 45)):
+        y = np.arange(n) % 3
+        arrays |= {f"x_{split}": (rng.normal(size=(n, 2)) + y[:, None]).astype(np.float32), f"y_{split}": y}
+    normal = {"mean": [1.0] * 2, "sd": [1.0] * 2}
+    info = {"kind": "features", "classes": ["a", "b", "c"], "variables": ["p", "q"], "normalisation": {"train": normal}}
+    return Prepared(info, arrays)
+
+
+@pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "gradient-boosting"])
+def test_no_test_sample_reaches_a_fit_and_validation_samples_are_measured(model: str, tmp_path: Path) -> None:
+    of_images = model != "gradient-boosting"
+    own: dict[str, Any] = {"training": {"epochs": 2, "batch_size": 16, "precision": "float32"}}
+    own |= {"encoder": {"trunk": "convnet", "width": 2}} if of_images else {}
+    settings = merge(model_settings(MINI, "cifar10" if of_images else "sleepedf-bands", model), own)
+
+    def fitted(**changed: NDArray[Any]) -> tuple[list[Any], NDArray[Any]]:
+        """Return what validation measured, and scores of training samples."""
+        data = pictures() if of_images else rows()
+        run = Run(Prepared(data.info, {**data.arrays, **changed}), settings, RunId("mine", model, 0), CPU)
+        made = create(model)
+        history = made.fit(run, Checkpoint(tmp_path / f"{sorted(changed)}.pt", ""))
+        return [epoch.get("validation_accuracy") for epoch in history], made.scores(run, run.splits.train)
+
+    data, generator = pictures() if of_images else rows(), np.random.default_rng(1)
+    before = fitted()
+    without_test = fitted(x_test=0 * data["x_test"], y_test=generator.permutation(data["y_test"]))
+    assert without_test[0] == before[0]
+    np.testing.assert_array_equal(without_test[1], before[1])
+    other = fitted(y_val=generator.permutation(data["y_val"]))
+    assert other[0] != before[0] or not np.array_equal(other[1], before[1])
