@@ -9,7 +9,7 @@ import pytest
 from replication.metrics.intervals import Interval, interval
 from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_that_decides, one_of, some_of
 from replication.report.claims.judge import Finding, judge
-from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, WANTED, Numbers, unfolded
+from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, RATIO, WANTED, Numbers, unfolded
 from replication.report.claims.page import claims_frame
 from replication.report.claims.readings import READINGS, Material
 from replication.report.evidence import Evidence
@@ -135,6 +135,15 @@ def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(
     assert (finding.outcome, finding.parts["calibration"]) == (UNTESTED, UNTESTED)
     add(numbers, "cifar10", NOT, part="ranking")
     assert found(numbers, "ranking", "calibration").outcome == NOT
+
+
+def test_the_interval_of_ratios_is_one_on_the_log_scale_where_all_are_positive(numbers: Numbers) -> None:
+    for values in ([1.0, 2.0, 4.0], [-1.0, 2.0, 3.5]):
+        numbers.add("pathmnist", "loss", pd.Series(values).rename_axis("seed"), RATIO)
+    geometric, arithmetic = (row["value"] for row in numbers.rows)
+    assert geometric.mean == pytest.approx(2)
+    assert geometric.low * geometric.high == pytest.approx(4)
+    assert (arithmetic.mean, arithmetic.n) == (1.5, 3)
 
 
 def test_n_is_told_of_what_is_left_open(numbers: Numbers) -> None:

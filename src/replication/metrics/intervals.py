@@ -134,8 +134,12 @@ def interval(values: pd.Series) -> Interval:
 
 def half_widths(sd: Floats, n: int, unit: str) -> Floats:
     """Return half the widths of the intervals of means of n values with these standard deviations, as `interval` has them."""
-    variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
-    return np.asarray(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
+    return np.asarray(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(1 / n + shared_variance(n, unit)))
+
+
+def shared_variance(n: int, unit: str) -> float:
+    """Return the variance that n values have in common, as a share of theirs: that of folds, which share training data."""
+    return 1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0
 
 
 def log_interval(ratios: pd.Series) -> Interval:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.metrics.intervals import FEWEST, Interval, half_widths, spread
+from replication.metrics.intervals import FEWEST, Interval, half_widths, shared_variance, spread
 
 MARGIN = 0.01
 """Least difference that matters in accuracy, ROC-AUC, AUPRC, F1, calibration error and loss: 1 percentage point, or 0.01."""
@@ -154,8 +154,8 @@ def agreed(outcomes: Iterable[Outcome]) -> Outcome:
 def n_that_decides(values: pd.Series, asked: Hypothesis, *, log: bool = False) -> str:
     """Return how many replicates would decide what is inconclusive, at a power of 80 %; `TOO_MANY` above `LARGEST_N`.
 
-    The design is simulated: normal replicates with the mean and the spread of those at hand, and their intervals, over folds
-    with the widened variance.
+    The design is simulated: normal replicates with the mean and the spread of those at hand, and their intervals. Folds have a
+    part in common, for which the widened variance stands.
 
     Args:
         values: the replicates at hand, whose index names their unit.
@@ -163,11 +163,12 @@ def n_that_decides(values: pd.Series, asked: Hypothesis, *, log: bool = False) -
     """
     mean, sd, n = spread(np.log(values) if log else values)
     to_number = np.exp if log else np.positive
-    drawn = np.random.default_rng(0).normal(mean, sd, (SIMULATIONS, LARGEST_N))
+    generator, unit = np.random.default_rng(0), str(values.index.name)
+    drawn, common = generator.normal(mean, sd, (SIMULATIONS, LARGEST_N)), generator.normal(0, sd, SIMULATIONS)
     for count in range(n + 1, LARGEST_N + 1):
         part = drawn[:, :count]
-        half = half_widths(part.std(axis=1, ddof=1), count, str(values.index.name))
-        center = part.mean(axis=1)
+        half = half_widths(part.std(axis=1, ddof=1), count, unit)
+        center = part.mean(axis=1) + common * np.sqrt(shared_variance(count, unit))
         ends = np.stack([to_number(center + shift) - asked.null for shift in (-half, 0 * half, half)])
         borne_out, excluded = asked.decide(*(ends[:: asked.sign] * asked.sign))
         if (borne_out | excluded).mean() >= POWER:
