@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from replication.report.cards import card
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, in_short, lines
 from replication.report.evidence import Evidence
@@ -99,6 +100,12 @@ def test_predictions_samples_and_models_stay_small_enough_for_git() -> None:
     largest = ", ".join(f"{file} {sizes[file]:.1f} MB" for file in sorted(sizes, key=lambda file: -sizes[file])[:5])
     message = f"round predictions more coarsely, or publish fewer references; the largest: {largest}"
     assert 0 < sum(sizes.values()) < LARGEST_MB, message
+
+
+def test_cards_follow_from_the_records_of_published_models() -> None:
+    for path in PUBLISHED.glob("*/models/*/model.json"):
+        limits = REAL["datasets"][path.parts[-4]].get("limits", [])
+        assert path.with_name("README.md").read_text() == card(json.loads(path.read_text()), limits), path
 
 
 def test_readme_shows_the_published_results(tmp_path: Path) -> None:

@@ -96,6 +96,15 @@ def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
     assert [record["run"] for record in behind] == [f"ablation/full_zero/seed{seed}" for seed in range(3)]
 
 
+def test_a_difference_rests_on_the_runs_of_both_models() -> None:
+    frame = pd.DataFrame(
+        {"dataset": ["a"], "study": ["s"], "cell": ["full_x"], "model": ["clai-m"], "other": ["clai-c"]}
+    )
+    records = [{"run": f"s/{cell}/seed0"} for cell in ("full_x", "cosine_x", "cross-entropy")]
+    ((_, behind),) = trace(frame, {}, records)
+    assert [record["run"] for record in behind] == ["s/full_x/seed0", "s/cosine_x/seed0"]
+
+
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     runs = [{"run": run} for run in ("a/clai-m/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
     files = [["a/evidence/metrics.csv"], ["theory/evidence/theory.csv", "b/evidence/latent.csv"]]

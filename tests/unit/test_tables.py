@@ -170,6 +170,30 @@ def test_differences_from_cross_entropy_are_those_over_samples_where_cells_were_
     assert ("clai-m", "log_loss_less") not in over_samples.index
 
 
+def test_a_table_of_own_data_has_only_blocks_whose_first_metric_is_known_and_a_label_of_its_own() -> None:
+    table = rendered("own/table_accuracy")
+    (layout,) = table.layouts
+    assert layout.heads[1] == "Accuracy"
+    assert r"\label{tab:table_accuracy_pathmnist}" in table.tex
+
+
+def test_a_reason_stands_in_the_first_block_that_may_show_its_data(tmp_path: Path) -> None:
+    name = "supplement/tableS6"
+    of_samples, of_hours = rendered(name, copy_evidence(tmp_path / "published", *ONE_OF_EACH)).layouts
+    absent = [
+        {group.title.split(" (")[0] for group in layout.groups if group.reason} for layout in (of_samples, of_hours)
+    ]
+    assert "CIFAR-10" in absent[0] - absent[1]
+    assert "MIMIC-IV" in absent[1] - absent[0]
+
+
+def test_metrics_of_training_over_folds_have_their_spread(tmp_path: Path) -> None:
+    frame = rendered("supplement/tableS9", copy_evidence(tmp_path / "published", "votes-challenge2019")).frame
+    minutes = frame[(frame["metric"] == "cpu_minutes") & (frame["model"] == "clai-m")]
+    assert minutes["n"].tolist() == [5]
+    assert minutes["sd"].gt(0).all()
+
+
 @pytest.mark.parametrize(("train", "accuracy", "recall"), [([1, 3], 75, 100), ([3, 1], 25, 0), ([1, 1, 2], 60, 60)])
 def test_recall_of_the_majority_is_that_of_the_positive_class_where_there_are_two(
     tmp_path: Path, train: list[int], accuracy: float, recall: float
@@ -185,7 +209,14 @@ def test_the_best_of_our_values_is_bold_and_no_other() -> None:
         "dataset": "cifar10", "study": None, "cell": None, "model": ["Paper", "clai-m", "clai-c", "constant"],
         "metric": "ece", "mean": [0.001, 0.2, 0.1004, 0.0],
     })  # fmt: skip
-    layout = pivot(frame, Block(["ece"], best=True), sources_for("table1").evidence)
+    evidence = sources_for("table1").evidence
+    layout = pivot(frame, Block(["ece"], best=True), evidence)
     assert [isinstance(row[1], Best) for row in layout.groups[0].rows] == [False, False, True, False]
+    alone = pivot(frame[frame["model"].isin(["Paper", "clai-m"])], Block(["ece"], best=True), evidence)
+    assert not any(isinstance(row[1], Best) for row in alone.groups[0].rows)
+    kernels = frame.replace({"model": {"clai-m": "full", "clai-c": "cosine"}})
+    of_study = kernels.assign(study="votes-bands", cell=kernels["model"], model=frame["model"])
+    (group,) = pivot(of_study, Block(["ece"], best=True), sources_for("supplement/tableS9").evidence).groups
+    assert [isinstance(row[1], Best) for row in group.rows] == [False, False, True, False]
     assert "**0.100**" in to_markdown([layout], "A caption.")
     assert r"\textbf{0.100}" in to_latex([layout], "A caption.", "tab:a", miniature=False)

@@ -67,7 +67,7 @@ rule compare_models:
 rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        embedded=lambda wildcards: files_of_models("embedded.safetensors", CLAI)(wildcards)[:1],
+        embedded=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors"),
         library=EVALUATION,
     output:
         tsne="<results>/{dataset}/evidence/tsne.csv.gz",

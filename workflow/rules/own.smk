@@ -42,7 +42,7 @@ use rule project_embeddings as gather_own with:
         embedded=lambda wildcards: (
             []
             if run_settings.has_recordings(config, wildcards.dataset)
-            else files_of_models("embedded.safetensors", CLAI)(wildcards)[:1]
+            else files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors")
         ),
         library=EVALUATION,
     output:

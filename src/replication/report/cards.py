@@ -16,7 +16,7 @@ METRICS = {
 INPUTS = {
     "images": "images of {0} x {1} pixels with {2} channels, 0 to 255",
     "features": "rows of {0} features, in the units of the table that the model was trained on",
-    "signals": "epochs of {0} channels and {1} samples, in microvolt",
+    "signals": "epochs of {0} channels and {1} samples, in the unit of the signals that the model was trained on",
     "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.recordings.hourly_inputs` computes",
 }
 TEMPLATE = (REPOSITORY / "workflow" / "report" / "model_card.md").read_text(encoding="utf-8")

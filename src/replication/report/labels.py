@@ -67,9 +67,9 @@ MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how we
 
 
 def models_in_order(models: Iterable[str]) -> list[str]:
-    """Return each model once, in the order of those that are known; others behind, by name."""
-    known = list(MODELS)
-    return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))
+    """Return each model or method once, in the order of the models; others behind, by name."""
+    place = {name: number for number, name in enumerate(MODELS)}
+    return sorted(set(models), key=lambda name: (place.get(MODEL_OF.get(name) or name, len(place)), name))
 
 
 def model_title(model: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.report.evidence import owners
+from replication.report.labels import MODEL_OF
 from replication.runs.run import RUNS, RunId, records_of
 
 Record = dict[str, Any]
@@ -49,7 +49,9 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
         filled = rows.dropna(axis=1, how="all").head(SHOWN)
         lines += filled.to_string(index=False, max_colwidth=60, float_format="%.6g").splitlines()
         lines += [f"({len(rows) - SHOWN} rows more)"] * (len(rows) > SHOWN)
-        nothing = ["    no run of a model: counts of the data, the paper's text, or not run"]
+        nothing = [
+            "    no run of a model: counts of the data, the paper's text, not run, or a verdict (see claims.csv)"
+        ]
         lines += [*([_line(record) for record in behind] or nothing), ""]
         shown += behind
     return "\n".join([*lines, *(_shared_parts(shown) if wanted else [])]).rstrip() + "\n"
@@ -79,25 +81,26 @@ def told(records: Sequence[Mapping[str, Any]]) -> str:
 def trace(frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Behind]:
     """Yield the rows of an output in groups that rest on the same runs, with the records of these.
 
-    frame: the output's CSV. content: the JSON beside it. Dataset and model, or study and cell, seed and fold tell rows apart, as
-    far as the frame has such columns. Without a column `dataset`, every row rests on all runs. A claim rests on the files of
-    evidence that it names.
+    frame: the output's CSV. content: the JSON beside it. Dataset and model, or study and cell, tell rows apart, as far as the
+    frame has such columns; a difference rests on the runs of `other`, too. Without a column `dataset`, every row rests on all
+    runs. A claim rests on the files of evidence that it names.
     """
     if "claims" in content:
         for row in frame.index:
             names = {Path(file).parent.parent.name for file in content["claims"][row]["files"]}
             yield frame.loc[[row]], [record for record in records if RunId.parse(record["run"]).name in names]
         return
-    named = owners(frame).join(frame.filter(["seed", "fold"]))
-    keys = [key for key in named if named[key].notna().any()]
-    if "name" not in keys:
+    named = owners(frame).assign(other=frame.get("other"))
+    if named["name"].isna().all():
         yield frame, list(records)
         return
-    known = pd.DataFrame([asdict(RunId.parse(record["run"])) for record in records])
-    for _, rows in named.groupby(keys, sort=False, dropna=False):
-        own = rows[keys].iloc[0].dropna()
-        rests = (known.reindex(columns=own.index) == own).all(axis=1)
-        yield frame.loc[rows.index], [records[run] for run in known.index[rests]]
+    runs = [(record, RunId.parse(record["run"])) for record in records]
+    for (name, cell, other), rows in named.groupby(["name", "cell", "other"], sort=False, dropna=False):
+        of = [(record, run.cell, MODEL_OF.get(run.cell.partition("_")[0])) for record, run in runs if run.name == name]
+        behind = [
+            record for record, own, model in of if not isinstance(cell, str) or own in (cell, other) or model == other
+        ]
+        yield frame.loc[rows.index], behind
 
 
 def _line(record: Mapping[str, Any]) -> str:

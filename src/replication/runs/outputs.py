@@ -57,6 +57,12 @@ def runs_of_models(settings: Mapping[str, Any], dataset: str, models: Iterable[s
     return [run for model in own for run in runs_of_model(settings, dataset, model)]
 
 
+def projected_run(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the run whose embeddings are projected: that of the first kernel in tables, and of the smallest seed, if any."""
+    runs = runs_of_models(settings, dataset, registry.CLAI)
+    return sorted(runs, key=lambda run: (registry.CLAI.index(run.cell), run.seed))[:1]
+
+
 def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs whose classes are compared; the inputs are the same in every run, so they count once."""
     last = {registry.INPUTS: 1}

@@ -116,7 +116,7 @@ def embeddings(evidence: Evidence) -> Drawn:
         names = _short(evidence.description(dataset)["classes"])
         for label, points in frame.groupby("label"):
             for x, y, align in _places(points[["x", "y"]], np.ptp(axes.get_xlim())):
-                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7,
+                axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7, parse_math=False,
                           path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(name=dataset))
     return figure, parts
@@ -167,6 +167,10 @@ def training(evidence: Evidence) -> Drawn:
     Each dataset has a column of panels, and so has each target of the study with as many epochs as the paper's figure.
     """
     columns = _training_columns(evidence)
+    if not columns:
+        figure = style.new_figure(WIDTH, 2.4, evidence)
+        style.write_reason(figure.subplots(), "no training of CLaI in the evidence")
+        return figure, []
     figure = style.new_figure(min(WIDTH, max(3.6, 2.6 * len(columns))), 5.2, evidence)
     panels = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()

@@ -98,6 +98,7 @@ def short_title(evidence: Evidence, dataset: str, letters: int = 0) -> str:
     """Return a title without the study and the mark of synthetic data, in lines of so many letters where they are given."""
     title = evidence.data_title(dataset).replace(" (miniature synthetic)", "")
     title = title.replace(" s of", "\u00a0s of")  # A number stays with its unit.
+    title = title.replace("$", r"\$")  # which begins no formula
     return textwrap.fill(title, letters) if letters else title
 
 

@@ -57,8 +57,9 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         if models:
             present = [model for model in models if model in set(pooled["model"])]
             pooled = pooled[pooled["model"].isin(present[:4])]
+        pooled = pooled[pooled["n"] >= fewest]
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
-            shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
+            shown = pooled[pooled["mapping"] == mapping]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             look = {"lw": 1, "marker": "o", "ms": 3, "mew": 0}
             styles = style.model_styles(pooled["model"])

@@ -14,15 +14,18 @@ import numpy as np
 import pandas as pd
 
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, owners, titles
-from replication.report.labels import METRICS, VALUES, Metric
+from replication.report.labels import METRICS, MODEL_OF, VALUES, Metric
 from replication.report.texts import table
 from replication.runs.registry import MODELS
 
 DASH = "–"
 """What stands for a number that there is not."""
-NEEDS = "% Needs \\usepackage{booktabs}, {graphicx} and {xcolor}. Generated: edit nothing here.\n"
-COMPARED = set(MODELS) - {"constant"}
-"""Models whose best value is printed in bold. A constant answer is well calibrated and says nothing."""
+NEEDS = (
+    "% Needs \\usepackage{booktabs}, {graphicx} and {xcolor}, and LuaLaTeX for letters beyond Latin. "
+    "Generated: edit nothing here.\n"
+)
+COMPARED = {*MODELS, *MODEL_OF} - {"constant"}
+"""Models and methods whose best value is printed in bold. A constant answer is well calibrated and says nothing."""
 LINES_OF_A_PAGE = 46
 """Lines of 8 pt that fit on a page below a caption of several lines and above its notes."""
 LETTERS = 6.0
@@ -118,6 +121,10 @@ class Block:
         keys = [column if isinstance(column, str) else column.key for column in self.columns]
         return {key: self.metrics[key].title for key in keys}
 
+    def admits(self, name: str, dataset: str) -> bool:
+        """Return whether the block may show a dataset, or a study on one."""
+        return name in self.where.get("study", [name]) and dataset in self.where.get("dataset", [dataset])
+
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of a frame that the block shows."""
         printed = {"rule": [PRINTED_RULE, ""], "shares": [PRINTED_SHARES, ""]}
@@ -129,19 +136,19 @@ class Block:
         return frame[np.logical_and.reduce(known)] if known else frame
 
 
-def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "") -> Layout:
+def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, reasons: Mapping[str, str] | None = None) -> Layout:
     """Return a block of a frame: a group for each dataset or study, in order, and a row for each combination of the names.
 
     Args:
         frame: dataset and model, or study and cell, the columns of the block, and metric, mean, sd, low, high and `setup`, a text
             beside the title of the data, as far as it has them.
-        file: of evidence: why a dataset lacks it stands beside its title.
+        reasons: by name why a dataset or study has no numbers, which stands beside its title.
     """
     shown = block.select(frame)
     named = owners(shown)["name"]
     groups = []
     for name in evidence.expected:
-        part, reason = shown[named == name], reason_of(evidence, name, file) if file else ""
+        part, reason = shown[named == name], (reasons or {}).get(name, "")
         if len(part) or reason:
             rows, behind = _rows(part, block, evidence) if len(part) else ([], [])
             setup = list(part["setup"].dropna().unique()) if "setup" in part else []
@@ -151,11 +158,11 @@ def pivot(frame: pd.DataFrame, block: Block, evidence: Evidence, file: str = "")
     return Layout(heads, groups, len(block.rows), widths)
 
 
-def reason_of(evidence: Evidence, name: str, file: str) -> str:
-    """Return why a dataset or study has no numbers: it was not run, or its evidence lacks a file; nothing if it has that."""
-    if not evidence.has(name):
-        return evidence.not_run(name)
-    return "" if evidence.path(name, file).exists() else f"not computed: its evidence has no {file}"
+def reasons(evidence: Evidence, file: str) -> dict[str, str]:
+    """Return by name why datasets or studies have no numbers: they were not run, or their evidence lacks a file."""
+    found = {name: evidence.not_run(name) for name in evidence.expected if not evidence.has(name)}
+    lacking = [name for name in evidence.at_hand() if not evidence.path(name, file).exists()]
+    return found | dict.fromkeys(lacking, f"not computed: its evidence has no {file}")
 
 
 def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> tuple[list[list[str]], list[tuple[str, ...]]]:

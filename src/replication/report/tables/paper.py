@@ -10,9 +10,9 @@ import pandas as pd
 from replication.metrics.intervals import gap, interval, values
 from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.tables.layout import Block, Group, Layout, Sources, pivot
+from replication.report.tables.layout import Block, Group, Layout, Sources, pivot, reasons
 from replication.report.texts import printed_value, table
-from replication.runs.registry import CLAI, MIXTURES, TABLES
+from replication.runs.registry import CLAI, MIXTURES, REPOSITORY_DATASETS, TABLES
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
@@ -100,18 +100,20 @@ def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
 def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     """Return table 1 or 3: the paper's values above ours by dataset; of table 3 the differences below."""
     evidence, shown = sources.evidence, with_printed(frame, sources.evidence)
+    missing = reasons(evidence, "metrics.csv")
     if "other" not in shown:
-        return [pivot(shown, Block(TABLE1_METRICS, best=True), evidence, "metrics.csv")]
+        return [pivot(shown, Block(TABLE1_METRICS, best=True), evidence, missing)]
     rows, gaps = shown[shown["other"].isna()], shown[shown["other"].notna()]
     return [
-        pivot(rows, Block(TABLE3_METRICS, best=True), evidence, "metrics.csv"),
+        pivot(rows, Block(TABLE3_METRICS, best=True), evidence, missing),
         pivot(gaps, Block(TABLE3_METRICS, {"model": "Difference [95 % interval]"}, limits=True), evidence),
     ]
 
 
 def table2_frame(sources: Sources) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
-    labels = {key: dataset.get("class_labels", []) for key, dataset in sources.settings["datasets"].items()}
+    datasets = sources.settings["datasets"]
+    labels = {key: datasets[key].get("class_labels", []) for key in datasets if key in REPOSITORY_DATASETS}
     rows = [(key, index, name, CLASS_COLOURS[index]) for key in labels for index, name in enumerate(labels[key])]
     return pd.DataFrame(rows, columns=["dataset", "index", "label", "colour"])
 

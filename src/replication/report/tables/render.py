@@ -25,7 +25,7 @@ from replication.report.evidence import (
 )
 from replication.report.labels import METRICS
 from replication.report.tables import paper
-from replication.report.tables.layout import Block, Layout, Sources, pivot, reason_of, to_latex, to_markdown
+from replication.report.tables.layout import DASH, Block, Layout, Sources, pivot, reasons, to_latex, to_markdown
 from replication.report.texts import caption
 from replication.runs.registry import BENCHMARK, CLAI, PREFIX
 from replication.runs.settings import chosen_trial, standard_error
@@ -73,6 +73,8 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
     declared: its entry in outputs.yaml.
     """
     evidence, file, label = sources.evidence, next(iter(declared["files"]), ""), f"tab:{name.rpartition('/')[2]}"
+    if name.startswith("own/"):
+        label = "_".join([label, *evidence.expected])
     if name in PAPER:
         make_frame, lay_out, label = PAPER[name]
         frame = make_frame(sources)
@@ -80,20 +82,31 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
     else:
         blocks = [Block(**block) for block in declared["blocks"]]
         frame = FRAMES[declared["frame"]](sources, blocks)
-        layouts = [pivot(frame, block, evidence, "" if part else file) for part, block in enumerate(blocks)]
+        missing = reasons(evidence, file) if file else {}
+        layouts = []
+        for block in blocks:
+            # A reason stands in the first block that may show the name.
+            here = {name: missing.pop(name) for name in list(missing) if block.admits(name, evidence.dataset_of(name))}
+            layouts.append(pivot(frame, block, evidence, here))
         frame = pd.concat([frame, _missing(evidence, frame, file)], ignore_index=True)
     runs = runs_behind(evidence, frame) if "model" in frame else []
     frame = frame if name in PAPER else frame.dropna(axis="columns", how="all")
     text = caption(fixed_caption, evidence, runs)
-    shown = [layout for layout in layouts if layout.groups]
+    shown = layouts if name in PAPER else list(filter(_says_something, layouts))
     return Table(frame, shown, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
 
 
 def _missing(evidence: Evidence, frame: pd.DataFrame, file: str) -> pd.DataFrame:
     """Return a row for each dataset or study that has none, with the reason as `data`."""
-    lacking = [name for name in evidence.expected if file and name not in set(owners(frame)["name"])]
-    rows = [(name, None, reason) for name in lacking if (reason := reason_of(evidence, name, file))]
+    missing, there = reasons(evidence, file) if file else {}, set(owners(frame)["name"])
+    rows = [(name, None, reason) for name, reason in missing.items() if name not in there]
     return identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
+
+
+def _says_something(layout: Layout) -> bool:
+    """Return whether a layout has a reason or a value of its first metric. Blocks may share the others."""
+    rows = [row for group in layout.groups for row in group.rows]
+    return any(group.reason for group in layout.groups) or any(row[layout.names] != DASH for row in rows)
 
 
 def averaged(evidence: Evidence, values: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
@@ -149,7 +162,8 @@ def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     values = identified(evidence, values[printed_reading(values) & ~values["name"].isin(compared["name"])])
     by_entropy = values["model"] == "cross-entropy"
     less = minus(values[~by_entropy], values[by_entropy], ["study", "metric", "seed", "fold"])
-    less = averaged(evidence, less[list(values)].assign(metric=less["metric"] + "_less"), blocks)
+    less = less[list(values)].assign(metric=less["metric"] + "_less", other="cross-entropy")
+    less = averaged(evidence, less, blocks)
     return pd.concat([trainings(sources, blocks), less, paper.with_data(evidence, compared)], ignore_index=True)
 
 
@@ -159,7 +173,7 @@ def minus_entropy(evidence: Evidence) -> pd.DataFrame:
     turned = found.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
     limits = ["mean", "low", "high"]
     both = pd.concat([found, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
-    less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns=["other", "draws"])
+    less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns="draws")
     less = less.assign(metric=less["metric"] + "_less", rule="", shares="")
     return in_units(less.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
 
@@ -167,16 +181,19 @@ def minus_entropy(evidence: Evidence) -> pd.DataFrame:
 def ends_of_training(evidence: Evidence) -> pd.DataFrame:
     """Return metrics of the last epoch and of the best one, and minutes, as rows of `metrics.csv`."""
     history = evidence.table("history.csv").sort_values("epoch", kind="stable")
-    by_run = history.groupby(["name", "cell", "seed"])
+    run = ["name", "cell", "seed", "fold"]
+    by_run = history.groupby(run, dropna=False)
     last = by_run.last().reindex(columns=["loss", "floor", "seconds", "operations", *ENDS])
     ends = last[ENDS].assign(
         above_floor=last["loss"] - last["floor"], best_validation=by_run["validation_accuracy"].max(),
         operations=last["operations"] / 1e12, training_minutes=last["seconds"] / 60,
     )  # fmt: skip
-    rows = ends.reset_index().melt(["name", "cell", "seed"], var_name="metric")
+    rows = ends.reset_index().melt(run, var_name="metric")
     records = [(name, run) for name in evidence.at_hand() for run in evidence.runs(name)]
-    minutes = [(name, run_cell(run), run["seed"], "cpu_minutes", run["cpu_seconds"] / 60) for name, run in records]
-    return pd.concat([rows, pd.DataFrame(minutes, columns=list(rows))]).assign(rule="", shares="", fold=np.nan)
+    minutes = [
+        (name, run_cell(run), run["seed"], run["fold"], "cpu_minutes", run["cpu_seconds"] / 60) for name, run in records
+    ]
+    return pd.concat([rows, pd.DataFrame(minutes, columns=list(rows))]).assign(rule="", shares="")
 
 
 def _setup(evidence: Evidence, study: str) -> str:
@@ -198,9 +215,8 @@ def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     ours = averaged(evidence, identified(evidence, values), blocks)
     reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
     theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"}).assign(n=0)
-    constant = paper.with_data(
-        evidence, pd.DataFrame(row for row in paper.majority(evidence) if row["metric"] == "accuracy")
-    )
+    rows = [row for row in paper.majority(evidence) if row["metric"] == "accuracy"]
+    constant = paper.with_data(evidence, pd.DataFrame(rows, columns=[*paper.KEYS, "mean", "n"]))
     return pd.concat([ours, *(part.assign(rule="", shares="") for part in (theirs, constant))], ignore_index=True)
 
 
