@@ -41,7 +41,7 @@ def raw(path: Path, source: str) -> Raw:
 
 def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
     """The seven files of the miniature by their names in the archive, and a table of sources with their MD5s."""
-    table = make("cifar10", folder / "source", 5)
+    table = make("cifar10", folder / "source")
     with tarfile.open(table.with_name(images.ARCHIVE)) as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     rows = [
@@ -115,7 +115,7 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
 
 def test_a_file_that_changed_since_its_check_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    table = make("cifar10", tmp_path / "raw", 5)
+    table = make("cifar10", tmp_path / "raw")
     source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", True)
     (source.path / "data_batch_3").write_bytes(pickle.dumps(Payload()))
     with pytest.raises(InputError, match=r"data_batch_3: found md5:\w+, expected md5:\w+"):

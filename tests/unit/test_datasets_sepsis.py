@@ -138,7 +138,7 @@ def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
 @pytest.fixture(scope="module")
 def challenge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("challenge")
-    make("challenge2019", folder, 5)
+    make("challenge2019", folder)
     return folder
 
 

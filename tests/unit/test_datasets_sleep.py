@@ -87,7 +87,7 @@ def test_trimming_keeps_the_margin_around_sleep_and_the_wake_within() -> None:
 @pytest.fixture(scope="module")
 def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sleep")
-    make("sleepedf", folder, 5)
+    make("sleepedf", folder)
     return folder
 
 

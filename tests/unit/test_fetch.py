@@ -150,7 +150,7 @@ def test_an_own_file_is_the_published_one_if_it_equals_it(tmp_path: Path, monkey
 
 
 def test_own_files_are_the_published_ones_only_if_all_of_them_are(tmp_path: Path) -> None:
-    table = make("sleepedf", tmp_path / "own", 5)
+    table = make("sleepedf", tmp_path / "own")
     settings = entry("sleep_edf", path=str(tmp_path / "own"))
     recordings = sorted((tmp_path / "own").glob("*.edf"))
     for path in recordings[4:]:
@@ -282,7 +282,7 @@ def test_the_sources_agree_with_the_catalogues_of_their_libraries() -> None:
 
 def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
     """The miniature's files under the names that the source gives them."""
-    make(dataset, folder, 5)
+    make(dataset, folder)
     paths = [path for path in sorted(folder.iterdir()) if path.name != "sources.csv"]
     if dataset != "challenge2019":
         return {path.name: path.read_bytes() for path in paths}

@@ -77,7 +77,7 @@ def test_another_working_directory_is_refused(tree: Tree, tmp_path: Path) -> Non
 
 
 def test_damaged_file_is_named_and_leaves_nothing(tree: Tree, tmp_path: Path) -> None:
-    make("sleepedf", tmp_path, 1)
+    make("sleepedf", tmp_path)
     recording = sorted(tmp_path.glob("*-PSG.edf"))[2]
     recording.write_bytes(recording.read_bytes()[:-50_000])
     own = {"run": ["sleepedf"], "data_dir": "downloads", "datasets": {"sleepedf": {"path": str(tmp_path)}}}

@@ -170,12 +170,12 @@ GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
 }
 
 
-def make(dataset: str, folder: Path, seed: int = SEED) -> Path:
+def make(dataset: str, folder: Path) -> Path:
     """Write the raw files of a dataset into `folder` and return its table of sources."""
     if dataset not in GENERATORS:
         raise InputError(f"dataset '{dataset}' has no miniature; expected one of {', '.join(GENERATORS)}")
     folder.mkdir(parents=True, exist_ok=True)
-    files = GENERATORS[dataset](folder, np.random.default_rng([seed, list(GENERATORS).index(dataset)]))
+    files = GENERATORS[dataset](folder, np.random.default_rng([SEED, list(GENERATORS).index(dataset)]))
     names = [path.relative_to(folder).as_posix() for path in files]
     rows = [Row(dataset, VERSION, name, "", checksum_of(folder / name), "generated", "generated") for name in names]
     pd.DataFrame(rows).to_csv(folder / TABLE, index=False)

@@ -175,7 +175,7 @@ def compared(
 ) -> tuple[pd.Series | Interval, list[tuple[str, str]]]:
     """Return a measure of an arm, or of the first arm minus (or over) the second, and the names and files behind it.
 
-    It is an interval over seeds and test samples where both arms' runs of one name were compared so; replicates otherwise.
+    It is an interval over seeds and test samples where `comparisons.csv` has one for these arms; replicates otherwise.
     """
     names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
     file = MEASURES[measure]["file"]

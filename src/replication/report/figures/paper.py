@@ -168,9 +168,7 @@ def training(evidence: Evidence) -> Drawn:
     """
     columns = _training_columns(evidence)
     if not columns:
-        figure = style.new_figure(WIDTH, 2.4, evidence)
-        style.write_reason(figure.subplots(), "no training of CLaI in the evidence")
-        return figure, []
+        return style.without_data(evidence, "no training of CLaI in the evidence")
     figure = style.new_figure(min(WIDTH, max(3.6, 2.6 * len(columns))), 5.2, evidence)
     panels = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()

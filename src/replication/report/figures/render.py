@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from replication.report.evidence import Evidence, identified, owners, run_cell, run_name, runs_behind
 from replication.report.figures import paper, supplement
-from replication.report.figures.style import THEME, Drawn, not_run
+from replication.report.figures.style import THEME, Drawn, without_data
 from replication.report.texts import caption
 from replication.runs.registry import CLAIMS_FIGURE
 
@@ -63,7 +63,8 @@ def render(
     draw, columns, takes = FIGURES[name]
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with style.context(THEME, after_reset=True):  # over the defaults, not over the settings of a user's matplotlibrc
-        figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
+        needs = "; ".join(evidence.not_run(key) for key in evidence.expected)
+        figure, parts = draw(evidence, *given) if evidence.at_hand() else without_data(evidence, needs)
     frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True)
     if "name" in frame:
         frame = identified(evidence, frame.rename(columns={"model": "cell"}))

@@ -67,11 +67,11 @@ def new_figure(width: float, height: float, evidence: Evidence) -> Figure:
     return figure
 
 
-def not_run(evidence: Evidence) -> Figure:
-    """Return a figure that says what its datasets need."""
+def without_data(evidence: Evidence, reason: str) -> Drawn:
+    """Return a figure that says why it shows nothing."""
     figure = new_figure(4.8, 2.4, evidence)
-    write_reason(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
-    return figure
+    write_reason(figure.subplots(), reason)
+    return figure, []
 
 
 def per_cent(share: float, _: float) -> str:

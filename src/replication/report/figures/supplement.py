@@ -91,9 +91,7 @@ def votes(evidence: Evidence, images: int | None = None) -> Drawn:
     frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
     frames = {key: of[of["image"].isin(of["image"].unique()[:images])] for key, of in frames.items() if not of.empty}
     if not frames:
-        figure = style.new_figure(WIDTH, 2.4, evidence)
-        style.write_reason(figure.subplots(), "no votes in the evidence")
-        return figure, []
+        return style.without_data(evidence, "no votes in the evidence")
     most = max(int(frame["place"].max()) for frame in frames.values())
     starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
     width = starts["against"] + most

@@ -83,30 +83,31 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
         blocks = [Block(**block) for block in declared["blocks"]]
         frame = FRAMES[declared["frame"]](sources, blocks)
         missing = reasons(evidence, file) if file else {}
-        layouts = []
+        layouts, left = [], dict(missing)
         for block in blocks:
             # A reason stands in the first block that may show the name.
-            here = {name: missing.pop(name) for name in list(missing) if block.admits(name, evidence.dataset_of(name))}
+            here = {name: left.pop(name) for name in list(left) if block.admits(name, evidence.dataset_of(name))}
             layouts.append(pivot(frame, block, evidence, here))
-        frame = pd.concat([frame, _missing(evidence, frame, file)], ignore_index=True)
+        frame = pd.concat([frame, _missing(evidence, frame, missing)], ignore_index=True)
     runs = runs_behind(evidence, frame) if "model" in frame else []
     frame = frame if name in PAPER else frame.dropna(axis="columns", how="all")
     text = caption(fixed_caption, evidence, runs)
-    shown = layouts if name in PAPER else list(filter(_says_something, layouts))
+    shown = list(filter(_says_something, layouts))
     return Table(frame, shown, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
 
 
-def _missing(evidence: Evidence, frame: pd.DataFrame, file: str) -> pd.DataFrame:
+def _missing(evidence: Evidence, frame: pd.DataFrame, missing: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each dataset or study that has none, with the reason as `data`."""
-    missing, there = reasons(evidence, file) if file else {}, set(owners(frame)["name"])
+    there = set(owners(frame)["name"])
     rows = [(name, None, reason) for name, reason in missing.items() if name not in there]
     return identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
 
 
 def _says_something(layout: Layout) -> bool:
-    """Return whether a layout has a reason or a value of its first metric. Blocks may share the others."""
-    rows = [row for group in layout.groups for row in group.rows]
-    return any(group.reason for group in layout.groups) or any(row[layout.names] != DASH for row in rows)
+    """Return whether a layout has a reason, or a row with a value of the first metric. Blocks may share the others."""
+    first = slice(layout.names, layout.names + 1)
+    cells = [list(row[first]) for group in layout.groups for row in group.rows]
+    return any(group.reason for group in layout.groups) or any(cell != [DASH] for cell in cells)
 
 
 def averaged(evidence: Evidence, values: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
