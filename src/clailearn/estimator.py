@@ -159,7 +159,7 @@ class CLaIClassifier(ModelClassifier):
         "embedding_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "trunk": [nn.Module, None],
         "width": [Interval(Integral, 1, None, closed="left")],
-        "max_references": [Interval(Integral, 4, None, closed="left"), None],
+        "max_references": [Interval(Integral, 2, None, closed="left"), None],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],

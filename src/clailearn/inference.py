@@ -56,12 +56,12 @@ def sample_references(labels: Tensor, number: int, seed: int) -> tuple[Tensor, T
         seed: of the draw.
 
     Raises:
-        InputError: `number` is less than two for each class.
+        InputError: `number` is less than one for each class.
     """
     population = torch.bincount(labels)
-    if number < 2 * len(population):
+    if number < len(population):
         raise InputError(
-            f"found {number} references to draw, expected at least two for each of {len(population)} classes; give a larger "
+            f"found {number} references to draw, expected at least one for each of {len(population)} classes; give a larger "
             "number (inference.references in the settings, max_references of an estimator)"
         )
     sizes, left = torch.zeros_like(population), min(number, len(labels))
