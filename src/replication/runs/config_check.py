@@ -40,10 +40,11 @@ def check(config: dict[str, Any], own: dict[str, Any]) -> None:
     """
     schema = _with_names(read_yaml(REPOSITORY / SCHEMA), config)
     validator = _validator(schema)
-    for place in [error.absolute_path for error in validator.iter_errors(config)]:
+    places = [error.absolute_path for error in validator.iter_errors(config)]
+    for place in places:
         for settings in (config, own):
             _unquote(settings, place)
-    problems = [_message(error) for error in validator.iter_errors(config)]
+    problems = [_message(error) for error in validator.iter_errors(config)] if places else []
     if not problems:
         problems = [*_contradictions(config), *_trials(config, schema)]
     if problems:
