@@ -197,6 +197,9 @@ def test_what_is_published_is_replaced_whole_on_demand_alone(source: Path, tmp_p
     file.write_text(file.read_text() + "one,more,row,1\n")
     assert publish(["theory"], source, target, REAL) == []
     assert publish([], source, target, REAL, replace=["theory"]) == ["theory/evidence/theory.csv"]
+    (target / "theory" / "evidence" / "old.csv").touch()
+    assert publish([], source, target, REAL, replace=["theory"]) == ["theory/evidence/old.csv"]
+    assert publish([], source, target, REAL, replace=["theory"]) == []
 
 
 def test_a_dataset_is_published_whole_or_not_at_all(source: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ LARGEST_TABLE = 2 * 2**20
 def publish(
     what: Sequence[str], source: Path, target: Path, settings: Mapping[str, Any], replace: Sequence[str] = ()
 ) -> list[str]:
-    """Publish datasets and studies from evidence such as results/real; return the changed files, relative to `target`.
+    """Publish datasets and studies from evidence such as results/real; return the files that changed or went, below `target`.
 
     Those in `replace` are replaced whole. Raises InputError where a dataset is unfinished, where a study has no finished run, or
     lacks one that it would replace, and for what was made with uncommitted changes or belongs to other data than the published
@@ -78,10 +78,12 @@ def publish(
                 files |= {file.relative_to(together.parents[1]): file for file in sorted(together.iterdir())}
         there = {path for path in files if (target / path).exists()}
         same = {path for path in there if filecmp.cmp(files[path], target / path, False)}
-        changed = files.keys() - same
+        tracked = {file.relative_to(target) for path in files for file in (target / path.parent).glob("*")}
+        gone = tracked - files.keys()
+        changed = (files.keys() - same) | gone
         folders = {path.parent for path in changed}
         copied = promote({path: file for path, file in files.items() if path.parent in folders}, target)
-    return sorted(map(str, changed & copied))
+    return sorted(map(str, changed & (copied | gone)))
 
 
 def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
