@@ -14,7 +14,7 @@ all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figur
 
 env: $(INSTALLED) ## set up the environment, .venv, and do nothing else
 
-demo: $(INSTALLED) ## predict five tiles of PathMNIST by a published model, with the training tiles that vote for and against
+demo: $(INSTALLED) ## predict five tiles of PathMNIST by a published model, with the most similar training tiles of its class and of others
 	$(BIN)/clailearn predict results/published/pathmnist/models/clai-m workflow/demo --votes 2
 
 report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tables, figures and claims
@@ -95,7 +95,7 @@ lock: ## resolve envs/*.lock from envs/*.in; needs uv
 	$(COMPILE) --output-file envs/requirements.lock envs/requirements.in
 	$(COMPILE) --constraints envs/requirements.lock --output-file envs/docs.lock envs/docs.in
 
-clean: ## delete the environment and the miniature's results; downloads, full runs and tracked files stay
+clean: ## delete the environment, the miniature's results, reports, the site and caches; downloads and full runs stay
 	rm -rf .venv results/mini logs/mini paper_figures/mini paper_figures/mini*.* report docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clailearn.egg-info
 
 help: ## list the targets

@@ -74,6 +74,8 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
     `cli.main` says what the arguments are. Raises InputError for a file, a row or a column that does not serve, and for too few
     samples.
     """
+    if not source.exists():
+        raise InputError(f"{source}: found nothing there, expected a folder of pictures or a table. Correct the path")
     if (out / RECORD).exists() or out.resolve().is_relative_to(source.resolve()):
         raise InputError(
             f"{out}: found a model, or a folder of the pictures, expected a new folder as --out. Name another"

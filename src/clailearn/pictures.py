@@ -110,4 +110,6 @@ def read_picture(
         if file.is_file():
             with file.open("rb") as opened:
                 found = f"; found {kind_of(opened.read(64))}"
-        raise InputError(f"{name}: cannot be decoded as an image ({error}){found}. {advice}") from error
+        raise InputError(
+            f"{name}: cannot be decoded as an image ({error}){found}. Replace the file, or name another"
+        ) from error

@@ -40,7 +40,7 @@ def rows(
             header = next(lines, [])
             if odd := [name for name in names if header.count(name) != 1]:
                 found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
-                raise InputError(f"{path}: found {found}. Correct the header, with commas between columns")
+                raise InputError(f"{path}: found {found}. Correct the name, or the header, with commas between columns")
             columns, empty = [header.index(name) for name in names], True
             for fields in filter(None, lines):
                 empty = False

@@ -16,8 +16,8 @@ from clailearn.kernels import Kernel
 class Vote(NamedTuple):
     """The vote of one reference: its position in the training data, its class, its similarity in [-1, 1], its vote, its file.
 
-    For the rule `printed` the vote is similarity times weight, negative for a reference of another class. The weights of all
-    references add up to 1. The file is empty where the data were no folder of pictures.
+    For the rule `printed` the vote is similarity times weight, with the opposite sign for a reference of another class. The
+    weights of all references add up to 1. The file is empty where the data were no folder of pictures.
     """
 
     item: int

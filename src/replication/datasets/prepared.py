@@ -10,8 +10,8 @@ recordings  x_all float32 (rows, variables) in clinical units, NaN where not mea
             contiguous with hours ascending.
 
 The statistics under `normalisation` in `dataset.json` are in the units of the arrays, so (x - mean) / sd serves every kind.
-Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Features have those
-of `train`. Recordings have none: each run draws its training rows and computes their statistics.
+Images and signals have those of `train` and of `test`, since the paper normalises CIFAR-10's test images apart (section IV-A).
+Features have those of `train`. Recordings have none: each run draws its training rows and computes their statistics.
 """
 
 import hashlib

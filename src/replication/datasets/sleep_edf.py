@@ -1,6 +1,6 @@
 """Sleep-EDF: pairs of a polysomnogram (EDF) and a hypnogram (EDF+ annotations), cut into scored epochs.
 
-Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section 6.1). File names are
+Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section IV-A). File names are
 SC4ssNE0-PSG.edf with subject ss and night N, or a table names the pairs (`RECORDINGS`). mne reads the files; what it would
 repair by a guess is refused.
 """

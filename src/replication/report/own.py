@@ -43,7 +43,8 @@ def _next(settings: Mapping[str, Any], name: str, about: Mapping[str, Any]) -> l
     model = Path("results", "real", name, "models", packed_models(settings)[name])
     path = settings["datasets"][name]["path"] or "<path>"
     readable = about["kind"] == "images" and about["source"] == "image_folder" and Path(path).expanduser().is_dir()
-    if readable or path.endswith((".csv", ".csv.gz")):
+    table = about["kind"] == "features" and path.endswith((".csv", ".csv.gz"))
+    if readable or table:
         use = f"clailearn predict {model} {shlex.quote(str(Path(path).expanduser()))} --votes 3"
     elif about["kind"] == "features" or (about["kind"] == "images" and len(about["channels"]) in (1, 3)):
         use = f"clailearn predict {model} <{'pictures' if about['kind'] == 'images' else 'table.csv'}> --votes 3"

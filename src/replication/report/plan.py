@@ -51,11 +51,12 @@ def costs(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _known(repository: Path, settings: Mapping[str, Any], names: Iterable[str]) -> pd.DataFrame:
-    """Return the tracked costs of the runs of these names."""
+    """Return the tracked costs of the runs of these names; those of a GPU say nothing of a processor's time."""
     if settings["use"] == "afternoon" and (repository / COSTS).exists():
         return pd.read_csv(repository / COSTS)
     folders = [repository / PUBLISHED / name / "evidence" for name in names]
-    return costs(record for folder in folders if folder.is_dir() for record in records_of(folder))
+    records = (record for folder in folders if folder.is_dir() for record in records_of(folder))
+    return costs(record for record in records if record["device"] == "cpu")
 
 
 def _left(repository: Path, settings: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from clailearn.errors import InputError
-from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY, fitted_on, read_yaml
+from replication.runs.registry import MODELS, NETWORK_SETTINGS, OUTPUTS, OWN, PREFIX, REPOSITORY, fitted_on, read_yaml
 
 SCHEMA = "workflow/config/schema.yaml"
 SOURCES = {
@@ -68,6 +68,7 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     blocks = {"dataset": "datasets", "variant": "variants", "tuning": "tuning", "study": "studies"}
     names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
+    names["output"] = [*OUTPUTS, *(f"own/{dataset}/{output}" for dataset in names["dataset"] for output in OWN)]
     schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
     baselines = schema["$defs"]["baselines"]
     row_models = [*fitted_on("rows"), *fitted_on("embeddings")]
