@@ -57,12 +57,11 @@ def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Chec
 
 FITS: dict[str, Callable[[Checkpoint], tuple[Any, pd.DataFrame]]] = {
     "clai-m": partial(trained, "clai-m", "pictures", {}),
-    "clai-c, class after class": partial(
-        trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all"}
-    ),
+    "clai-c, class by class": partial(trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all"}),
     "clai-m, convnet": partial(trained, "clai-m", "small pictures", {"optimiser": "muon", "momentum": 0.9}),
     "clai-m, stays": partial(trained, "clai-m", "stays", {}),
     "cross-entropy": partial(trained, "cross-entropy", "pictures", {}),
+    "parzen-vote": partial(trained, "parzen-vote", "pictures", {}),
     "deep-kernel-gp, stays": partial(trained, "deep-kernel-gp", "stays", {}),
 }
 

@@ -1,7 +1,6 @@
 """The Parzen rule trained by a proper score: its loss, its memory, and the estimator's probabilities."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +9,10 @@ from sklearn.datasets import make_blobs
 from torch import Tensor
 
 from clailearn import CLaIClassifier
-from clailearn.checkpoints import Checkpoint
 from clailearn.errors import InputError
 from clailearn.kernels import KERNELS, Kernel, MahalanobisGaussian, build
 from clailearn.learning import collaborative_learning, parzen_step
 from clailearn.parzen import Memory, ParzenLoss
-from clailearn.trainer import Epoch
 from support.training import SETTINGS, samples, small_encoder
 
 PARZEN = replace(SETTINGS, loss="parzen", schedule="joint", references=1, memory=20)
@@ -40,9 +37,7 @@ def by_definition(kernel: Kernel, z: Tensor, y: Tensor, left_out: Tensor) -> Ten
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(("shape", "classes"), [((3, 11, 4), 3), ((11, 4), 3), ((1, 11, 4), 2), ((2, 11, 4), 2)])
-def test_it_is_the_proper_score_of_the_posteriors_with_its_gradient(
-    name: str, shape: tuple[int, ...], classes: int
-) -> None:
+def test_it_is_a_proper_score_of_posteriors_with_its_gradient(name: str, shape: tuple[int, ...], classes: int) -> None:
     kernel, generator = build(name, 4, "full").double(), torch.Generator().manual_seed(0)
     z = torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
     y = torch.cat([torch.arange(10) % (classes - 1), torch.tensor([classes - 1])])  # the last class has one sample
@@ -82,33 +77,11 @@ def test_a_memory_keeps_the_last_samples() -> None:
     assert labels.tolist() == features[:, 0].tolist() == [0, 1, 1, 2, 2]
 
 
-def test_a_training_that_was_cut_off_ends_with_the_memory_of_a_whole_one(tmp_path: Path) -> None:
-    def learned(stop_after: int | None, checkpoint: Checkpoint | None) -> dict[str, Tensor]:
-        model, epochs = small_encoder(), iter(range(1, 9))
-
-        def validate() -> Epoch:
-            if next(epochs) == stop_after:
-                raise KeyboardInterrupt
-            return {}
-
-        collaborative_learning(
-            model, MahalanobisGaussian(4, "full"), samples(), 3, replace(PARZEN, epochs=4), validate, checkpoint
-        )
-        return model.state_dict()
-
-    whole = learned(None, None)
-    with pytest.raises(KeyboardInterrupt):
-        learned(3, Checkpoint(tmp_path / "c.pt", "a"))
-    for name, weights in learned(None, Checkpoint(tmp_path / "c.pt", "a")).items():
-        assert torch.equal(weights, whole[name]), name
-
-
 @pytest.mark.parametrize("change", [{"schedule": "sequential"}, {"references": "all"}])
 def test_it_needs_all_classes_and_samples_of_a_step_at_once(change: dict[str, str]) -> None:
+    settings = replace(PARZEN, **change)
     with pytest.raises(InputError, match=r"training\.schedule, training\.references: found .* expected joint"):
-        collaborative_learning(
-            small_encoder(), MahalanobisGaussian(4, "full"), samples(), 3, replace(PARZEN, **change), dict, None
-        )
+        collaborative_learning(small_encoder(), MahalanobisGaussian(4, "full"), samples(), 3, settings, dict, None)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
