@@ -22,36 +22,30 @@ print(torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info
 
 @pytest.mark.parametrize("before", ["", "import numpy, torch, sklearn.ensemble"], ids=["not loaded", "loaded"])
 def test_all_libraries_of_threads_get_one_number_whether_loaded_or_not(before: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
+    variables = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
     command = [sys.executable, "-c", POOLS.format(before=before)]
-    done = subprocess.run(
-        command, env=environment | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, env=variables | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True)
     numbers = done.stdout.split()
     assert len(numbers) > 2  # torch, and the pools of at least two libraries
     assert set(numbers) == {"2"}
 
 
-@pytest.mark.parametrize("last", ["run.json", "embedded.safetensors"])
-def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, last: str) -> None:
-    checkpoint = tmp_path / "mini/tuning/clai-m/seed0/checkpoint.pt"
-    checkpoint.parent.mkdir(parents=True)
-    checkpoint.touch()
-    remove_finished_checkpoints(tmp_path)
-    assert checkpoint.exists()
-    (checkpoint.parent / last).touch()
-    remove_finished_checkpoints(tmp_path)
-    assert not checkpoint.exists()
-
-
-def test_the_checkpoint_of_an_evaluated_run_that_is_trained_again_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("there", "last"),
+    [
+        ([], "run.json"),
+        ([], "embedded.safetensors"),
+        (["evaluation.json", "embedded.safetensors"], "run.json"),  # of an evaluated run that is trained again
+    ],
+)
+def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, there: list[str], last: str) -> None:
     run = tmp_path / "mini/cifar10/clai-m/seed0"
     run.mkdir(parents=True)
-    for file in ("checkpoint.pt", "evaluation.json", "embedded.safetensors"):
+    for file in ("checkpoint.pt", *there):
         (run / file).touch()
     remove_finished_checkpoints(tmp_path)
     assert (run / "checkpoint.pt").exists()
-    (run / "run.json").touch()
+    (run / last).touch()
     remove_finished_checkpoints(tmp_path)
     assert not (run / "checkpoint.pt").exists()
 
