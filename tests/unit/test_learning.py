@@ -16,14 +16,17 @@ from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import TrainingSettings, train
+from clailearn.trainer import Epoch, train
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS, samples, small_encoder
 
 
-def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
-    return collaborative_learning(model, Cosine(), samples(), 3, settings, dict, checkpoint)
+def run(
+    model: Encoder, validate: Callable[[], Epoch] = dict, checkpoint: Checkpoint | None = None, **changes: Any
+) -> list[Epoch]:
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return collaborative_learning(model, Cosine(), samples(), 3, settings, validate, checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +40,7 @@ def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | Non
 )
 def test_numbers_that_are_not_finite_are_divergence(model: str, kind: str, rate: float, tmp_path: Path) -> None:
     """What fails first, a Cholesky factor, a distribution, an embedding or a loss, hangs on rounding."""
-    with pytest.raises(
-        DivergenceError,
-        match=r"epoch \d: at step \d of \d the loss is .* the learning rate \S+; lower training\.learning_rate\. The last good",
-    ):
+    with pytest.raises(DivergenceError, match=r"epoch \d: at step \d of \d .* lower training\.learning_rate\. The"):
         trained(model, kind, {"learning_rate": rate}, Checkpoint(tmp_path / "c.pt", "a"))
 
 
@@ -51,14 +51,12 @@ def test_an_error_that_is_no_divergence_passes() -> None:
     broken = small_encoder()
     broken.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        collaborative_learning(broken, Cosine(), samples(), 3, SETTINGS, dict, None)
+        run(broken)
 
 
 def test_validation_that_is_not_finite_is_divergence() -> None:
     with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
-        collaborative_learning(
-            small_encoder(), Cosine(), samples(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None
-        )
+        run(small_encoder(), lambda: {"heldout": float("inf")})
 
 
 @pytest.mark.parametrize(
@@ -73,19 +71,12 @@ def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_advised_agains
         weights.data[0] = float("nan")
         return {}
 
-    with pytest.raises(
-        DivergenceError, match=rf"the loss is \d\S* and weights are not finite, 0\.{name} first.*; {advice}$"
-    ):
-        collaborative_learning(
-            model, Cosine(), samples(), 3, dataclasses.replace(SETTINGS, precision=precision), damage, None
-        )
+    with pytest.raises(DivergenceError, match=rf"loss is \d\S* and weights .* finite, 0\.{name} first.*; {advice}$"):
+        run(model, damage, precision=precision)
 
 
 def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
-    history = run(
-        small_encoder(),
-        dataclasses.replace(SETTINGS, learning_rate_schedule="triangular", warmup=0.25, epochs=8, learning_rate=0.8),
-    )
+    history = run(small_encoder(), learning_rate_schedule="triangular", warmup=0.25, epochs=8, learning_rate=0.8)
     rates = [epoch["learning_rate"] for epoch in history]
     assert rates[1] == max(rates) == pytest.approx(0.8, rel=0.05)
     falls = np.diff(rates[1:])
@@ -94,9 +85,9 @@ def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
 
 
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
-    run(small_encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a"))
-    other = dataclasses.replace(SETTINGS, epochs=2)
-    assert run(small_encoder(), other, Checkpoint(tmp_path / "c.pt", "b")) == run(small_encoder(), other)
+    run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "a"))
+    other = run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "b"), epochs=2)
+    assert other == run(small_encoder(), epochs=2)
 
 
 def convnet() -> ConvNet:
@@ -110,9 +101,7 @@ def convnet() -> ConvNet:
     [(convnet, "blocks", 6), (lambda: ResNet2d(3, 8, [1, 1]), "stages", 5)],
     ids=["convnet", "resnet2d"],
 )
-def test_muon_moves_the_kernels_behind_the_stem_alone(
-    build: Callable[[], ConvNet | ResNet2d], part: str, number: int
-) -> None:
+def test_muon_moves_the_kernels_behind_the_stem_alone(build: Any, part: str, number: int) -> None:
     trunk = build()
     model = torch.nn.ModuleList([Encoder(trunk, ConditionedHead(trunk.features, 3, 4)), MahalanobisGaussian(4, "full")])
     adamw, _ = build_optimisers(model, "muon", learning_rate=0.01, momentum=0.9, weight_decay=0.0, rounded=False)
@@ -144,7 +133,7 @@ def test_muon_steps_as_torch_does_up_to_rounding(rounded: bool, tolerance: float
 
 def test_muon_is_refused_where_it_has_nothing_to_do() -> None:
     with pytest.raises(InputError, match=r"training\.optimiser: found muon, expected adamw or sgd"):
-        run(small_encoder(), dataclasses.replace(SETTINGS, optimiser="muon"))
+        run(small_encoder(), optimiser="muon")
 
 
 def test_weight_decay_leaves_vectors_and_the_metric_alone() -> None:
@@ -156,8 +145,6 @@ def test_weight_decay_leaves_vectors_and_the_metric_alone() -> None:
     assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}
     assert {names[id(p)] for p in others["params"]} == {"0.trunk.1.body.0.bias", "1.root"}
 
-
-# Classes that take turns
 
 LABELS = torch.tensor([0, 0, 1, 1, 2, 2])
 
