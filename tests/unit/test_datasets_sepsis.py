@@ -12,20 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from clailearn.errors import InputError
+from replication.datasets import recordings
 from replication.datasets.files import matching
 from replication.datasets.miniature import make
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.datasets.recordings import (
-    TIME_SCALES,
-    Rows,
-    hourly_inputs,
-    hourly_names,
-    outside_to_missing,
-    parse,
-    patient_folds,
-    read,
-    write,
-)
 from replication.datasets.sources import Raw, obtain, prepare
 from support.loopback import entry
 from support.ward import CHALLENGE
@@ -37,18 +27,18 @@ def test_folds_share_the_positive_patients() -> None:
     rng = np.random.default_rng(0)
     patients = rng.integers(0, 60, 150)
     positive = rng.random(150) < 0.3
-    folds = patient_folds(patients, positive, 4, seed=1)
+    folds = recordings.patient_folds(patients, positive, 4, seed=1)
     shares = [positive[folds == k].mean() for k in range(4)]
     assert max(shares) - min(shares) < 0.15
 
 
-def hours_of(stays: list[tuple[int, int]]) -> Rows:
+def hours_of(stays: list[tuple[int, int]]) -> recordings.Rows:
     """Recordings of (hours, first positive hour), each of another patient; none is positive where that hour never comes."""
-    recordings = np.repeat(np.arange(len(stays)), [hours for hours, _ in stays])
+    recording = np.repeat(np.arange(len(stays)), [hours for hours, _ in stays])
     hours = np.concatenate([np.arange(hours) for hours, _ in stays])
-    y = (hours >= np.array([first for _, first in stays])[recordings]).astype(np.int64)
+    y = (hours >= np.array([first for _, first in stays])[recording]).astype(np.int64)
     x = np.random.default_rng(0).normal(80, 9, (len(y), 1)).astype(np.float32)
-    return Rows(x, y, recordings, recordings, hours.astype(np.float32))
+    return recordings.Rows(x, y, recording, recording, hours.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +67,8 @@ def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
         monkeypatch.setattr("replication.datasets.recordings.draw_patients", lambda patients, *_: drawn[patients] < 0)
     raw = Raw("mimic-iv", "mimic_iv", "3.1", tmp_path, (), "", "", False)
     with pytest.raises(InputError, match=rf"datasets\.mimic-iv\.{message}") as refused:
-        write(raw, tmp_path / "prepared", settings, 0, rows, flow=flow)
-    assert "The cohort: 140 stays: ICU stays in the tables; 52 stays: after leaving out stays under" in str(
-        refused.value
-    )
+        recordings.write(raw, tmp_path / "prepared", settings, 0, rows, flow=flow)
+    assert "The cohort: 140 stays: ICU stays in the tables; 52 stays: after leaving out stays" in str(refused.value)
     assert not (tmp_path / "prepared").exists()
 
 
@@ -93,9 +81,9 @@ def record(*rows: str, header: str = "HR|Temp|ICULOS|SepsisLabel") -> bytes:
 
 def test_a_record_is_parsed_with_its_own_hours() -> None:
     content = record("80|NaN|3|0", "81|36.5|4|1")
-    rows = parse("p000007.psv", content, ["HR", "Temp"])
+    rows = recordings.parse("p000007.psv", content, ["HR", "Temp"])
     for written in (b"\xef\xbb\xbf" + content, content.replace(b"\n", b"\r\n"), content.replace(b"\n", b"\r")):
-        np.testing.assert_array_equal(parse("p000007.psv", written, ["HR", "Temp"]).x, rows.x)
+        np.testing.assert_array_equal(recordings.parse("p000007.psv", written, ["HR", "Temp"]).x, rows.x)
     np.testing.assert_array_equal(rows.recordings, [7, 7])
     np.testing.assert_array_equal(rows.hours, [3, 4])
     np.testing.assert_array_equal(rows.y, [0, 1])
@@ -116,9 +104,9 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
 )
 def test_a_malformed_record_or_one_of_another_name_is_named(bad: bytes, message: str) -> None:
     with pytest.raises(InputError, match=rf"p000003\.psv: {message}"):
-        parse("a.zip: p000003.psv", bad, ["HR", "Temp"])
+        recordings.parse("a.zip: p000003.psv", bad, ["HR", "Temp"])
     with pytest.raises(InputError, match="found another name than pNNNNNN"):
-        parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
+        recordings.parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
 
 
 @pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0"), ("80|36|4|0",)])
@@ -126,7 +114,7 @@ def test_an_hour_that_repeats_or_lacks_is_refused(tmp_path: Path, again: tuple[s
     with zipfile.ZipFile(tmp_path / "training_setA.zip", "w") as archive:
         archive.writestr("p000007.psv", record("80|36|1|0", "80|36|2|0", *again))
     with pytest.raises(InputError, match=r"p000007\.psv: found ICULOS [124] after [12], expected each hour once"):
-        read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
+        recordings.read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
 
 
 def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
@@ -197,11 +185,11 @@ def test_zips_and_folders_give_the_same_rows_but_not_together(challenge_folder: 
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)
     records = matching(tmp_path, ["**/p*.psv"])
-    a, b = read([archive], ["HR", "Resp"]), read(records, ["HR", "Resp"])
+    a, b = recordings.read([archive], ["HR", "Resp"]), recordings.read(records, ["HR", "Resp"])
     np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(a.recordings, b.recordings)
     with pytest.raises(InputError, match=r"record p000001\.psv appears twice"):
-        read([archive, *records], ["HR", "Resp"])
+        recordings.read([archive, *records], ["HR", "Resp"])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +201,7 @@ def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: 
     path = tmp_path / "training_setA.zip"
     path.write_bytes(damage((challenge_folder / path.name).read_bytes()))
     with pytest.raises(InputError, match=r"training_setA\.zip"):
-        read([path], ["HR", "Resp"])
+        recordings.read([path], ["HR", "Resp"])
 
 
 # What is known at an hour
@@ -224,8 +212,8 @@ RECORDING, HOURS = np.repeat([7, 9], [4, 3]), np.array([1, 2, 3, 4, 5, 6, 7], dt
 
 
 def inputs(x: NDArray[np.float32]) -> pd.DataFrame:
-    found = hourly_inputs(x, RECORDING, HOURS, [1.0, 2.0], [2.0, 4.0])
-    return pd.DataFrame(found, columns=hourly_names(["a", "b"]))
+    found = recordings.hourly_inputs(x, RECORDING, HOURS, [1.0, 2.0], [2.0, 4.0])
+    return pd.DataFrame(found, columns=recordings.hourly_names(["a", "b"]))
 
 
 def test_last_value_so_far_and_whether_and_when_it_was_measured() -> None:
@@ -249,7 +237,7 @@ def test_weighted_means_are_those_of_pandas() -> None:
     x = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
     found = inputs(x)
     value = pd.DataFrame((x - [1, 2]) / [2, 4])
-    for (column, name), hours in itertools.product(enumerate("ab"), TIME_SCALES):
+    for (column, name), hours in itertools.product(enumerate("ab"), recordings.TIME_SCALES):
         running = value[column].groupby(RECORDING).ewm(alpha=1 - np.exp(-1 / hours), adjust=False)
         np.testing.assert_allclose(found[f"mean over {hours:g} h: {name}"], running.mean(), rtol=1e-4, atol=1e-5)
         deviation = running.std(bias=True)
@@ -267,10 +255,10 @@ def test_impossible_values_are_cut() -> None:
 
 def test_limits_of_valid_values_are_valid() -> None:
     x = np.array([[20.0], [19.9], [300.0], [300.1]], dtype=np.float32)
-    assert outside_to_missing(x, {"HR": (20, 300)})[0]["count"] == 2
+    assert recordings.outside_to_missing(x, {"HR": (20, 300)})[0]["count"] == 2
     assert np.isnan(x[:, 0]).tolist() == [False, True, False, True]
 
 
 def test_hours_after_two_weeks_count_as_the_last() -> None:
-    found = hourly_inputs(X, RECORDING, HOURS + 334, [1.0, 2.0], [2.0, 4.0])
+    found = recordings.hourly_inputs(X, RECORDING, HOURS + 334, [1.0, 2.0], [2.0, 4.0])
     np.testing.assert_allclose(found[:, -1], np.minimum(HOURS + 334, 336) / 50 - 1, rtol=1e-6)

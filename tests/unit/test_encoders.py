@@ -3,35 +3,24 @@
 import pytest
 import torch
 
-from clailearn.encoders import (
-    MLP,
-    TRUNKS,
-    CausalGRU,
-    Classifier,
-    ConditionedHead,
-    ConvNet,
-    Encoder,
-    Hourly,
-    ResNet2d,
-    build_trunk,
-)
+from clailearn import encoders
 
 
 def test_one_condition_is_a_slice_of_all() -> None:
-    encoder = Encoder(ResNet2d(1, 2, [1]), ConditionedHead(2, 4, 3)).eval()
+    encoder = encoders.Encoder(encoders.ResNet2d(1, 2, [1]), encoders.ConditionedHead(2, 4, 3)).eval()
     x = torch.randn(6, 1, 8, 8)
     torch.testing.assert_close(encoder(x, 2), encoder(x)[2:3])
 
 
 def test_resnet_of_width_64_with_two_blocks_a_stage_is_resnet_18() -> None:
     # 11.17 million parameters before the classification layer, as He et al.'s network with a 3 x 3 stem.
-    assert sum(p.numel() for p in ResNet2d(3, 64, [2, 2, 2, 2]).parameters()) == 11_168_832
+    assert sum(p.numel() for p in encoders.ResNet2d(3, 64, [2, 2, 2, 2]).parameters()) == 11_168_832
 
 
 @pytest.mark.parametrize(("trunk", "axes"), [("resnet2d", 2), ("convnet", 2), ("resnet1d", 1)])
 def test_the_least_size_of_a_trunk_is_the_smallest_that_it_takes(trunk: str, axes: int) -> None:
-    (size,) = [sizes[trunk] for sizes in TRUNKS.values() if trunk in sizes]
-    built = build_trunk({"trunk": trunk, "width": 4, "blocks": [1], "pool": True}, 1).eval()
+    (size,) = [sizes[trunk] for sizes in encoders.TRUNKS.values() if trunk in sizes]
+    built = encoders.build_trunk({"trunk": trunk, "width": 4, "blocks": [1], "pool": True}, 1).eval()
     assert built(torch.zeros(3, 1, *[size] * axes)).shape == (3, built.features)
     with pytest.raises(RuntimeError):
         built(torch.zeros(3, 1, *[size - 1] * axes))
@@ -40,10 +29,8 @@ def test_the_least_size_of_a_trunk_is_the_smallest_that_it_takes(trunk: str, axe
 def test_filters_of_the_convnet_whiten_patches_of_the_images() -> None:
     torch.manual_seed(0)
     # Neighbouring pixels of smooth images resemble each other.
-    images = (
-        torch.nn.functional.avg_pool2d(torch.randn(200, 3, 20, 20), 4, 1) * torch.tensor([1.0, 2, 3])[:, None, None]
-    )
-    trunk = ConvNet(3, 4)
+    images = torch.nn.functional.avg_pool2d(torch.randn(200, 3, 20, 20), 4, 1) * torch.arange(1, 4)[:, None, None]
+    trunk = encoders.ConvNet(3, 4)
     trunk.whiten(images, regularisation=0.0)
     responses = torch.nn.functional.conv2d(images, trunk.whitening).transpose(0, 1).flatten(1)
     torch.testing.assert_close(responses[:12], -responses[12:])
@@ -53,7 +40,7 @@ def test_filters_of_the_convnet_whiten_patches_of_the_images() -> None:
 
 def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
     torch.manual_seed(0)
-    trunk = ConvNet(1, 2)
+    trunk = encoders.ConvNet(1, 2)
     trunk.whiten(torch.randn(8, 1, 12, 12))
     fixed = {"whitening", *(name for name, p in trunk.named_parameters() if not p.requires_grad)}
     assert len(fixed) == 7
@@ -69,18 +56,18 @@ def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
 def test_convnet_has_the_size_that_its_source_gives() -> None:
     # Jordan (2024), section 3: widths 64, 256 and 256; the count leaves out the classification layer.
     convolutions = 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256)
-    assert sum(p.numel() for p in ConvNet(3, 64).parameters() if p.ndim == 4) == convolutions
+    assert sum(p.numel() for p in encoders.ConvNet(3, 64).parameters() if p.ndim == 4) == convolutions
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(layers: int) -> None:
     torch.manual_seed(0)
-    trunk = CausalGRU(3, 4, layers, 0.0).double()
+    trunk = encoders.CausalGRU(3, 4, layers, 0.0).double()
     stays = [torch.randn(n, 3, dtype=torch.float64) for n in (5, 53, 1, 16, 17, 53, 32)]
     weights = torch.randn(sum(map(len, stays)), 4, dtype=torch.float64)
     results = []
     for states in (
-        trunk(Hourly(torch.cat(stays), torch.tensor([len(stay) for stay in stays]))),
+        trunk(encoders.Hourly(torch.cat(stays), torch.tensor([len(stay) for stay in stays]))),
         torch.cat([trunk.gru(stay)[0] for stay in stays]),
     ):
         results.append([states, *torch.autograd.grad((states * weights).sum(), list(trunk.parameters()))])
@@ -91,7 +78,8 @@ def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(l
 def test_head_of_every_method_sees_features_of_mean_0_and_variance_1() -> None:
     torch.manual_seed(0)
     x = 5 + 3 * torch.randn(64, 3)
-    encoder, classifier = Encoder(MLP(3, 8, 1), ConditionedHead(8, 2, 4)), Classifier(MLP(3, 8, 1), 8, 3)
+    encoder = encoders.Encoder(encoders.MLP(3, 8, 1), encoders.ConditionedHead(8, 2, 4))
+    classifier = encoders.Classifier(encoders.MLP(3, 8, 1), 8, 3)
     for module, head in ((encoder, encoder.head), (classifier, classifier.logits)):
         seen: list[torch.Tensor] = []
         head.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))

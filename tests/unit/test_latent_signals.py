@@ -8,21 +8,13 @@ import pandas as pd
 import pytest
 
 from replication.experiments import latent
-from replication.experiments.latent import (
-    areas_around_onset,
-    choose_stay,
-    likenesses,
-    mean_areas,
-    roughness,
-    seen_statistics,
-)
 from replication.experiments.predictions import save_predictions
 from replication.metrics.intervals import Fitted, Predictions
 from replication.runs.run import RunId
 
 
 def statistics(*given: Any) -> Any:
-    return seen_statistics(*given).set_index("quantity")["value"]
+    return latent.seen_statistics(*given).set_index("quantity")["value"]
 
 
 def test_likeness_is_the_correlation_of_votes_with_the_process_of_the_same_fold(tmp_path: Path) -> None:
@@ -36,17 +28,17 @@ def test_likeness_is_the_correlation_of_votes_with_the_process_of_the_same_fold(
         np.savez(paths["latent"][-1], mean=mean, sd=mean)
         given = Predictions(votes, votes, votes, Fitted(slope=1.0, intercept=0.0, vote=True))
         save_predictions(Path(paths["predictions"][-1]), {RunId("cohort", "clai-m", 0, fold): given})
-    found = likenesses(**paths)
+    found = latent.likenesses(**paths)
     expected = [np.corrcoef(votes, mean)[0, 1] for mean in process.values()]
     assert [frame["value"].item() for frame in found.values()] == pytest.approx(expected, abs=1e-4)
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
     signals = np.stack([np.linspace(0, 1, 20), [0.0, 1.0] * 10, np.ones(20)], axis=1)
-    found = roughness(signals)
+    found = latent.roughness(signals)
     assert found[:2] == pytest.approx([0, 4], abs=1e-12)
     assert np.isnan(found[2])
-    assert np.isnan(roughness(signals[:2])).all()
+    assert np.isnan(latent.roughness(signals[:2])).all()
 
 
 def test_stay_shown_is_the_median_of_those_that_qualify(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,9 +46,9 @@ def test_stay_shown_is_the_median_of_those_that_qualify(monkeypatch: pytest.Monk
     stays = {1: [0, 0, 0, 1, 1], 2: [0, 1, 1, 1], 3: [0] * 9, 4: [0, 0, 0, 0, 1, 1, 1], 5: [0, 0, 0, 1, 1, 1]}
     recording = np.repeat(list(stays), [len(y) for y in stays.values()])
     y = np.concatenate(list(stays.values()))
-    assert choose_stay(recording, y) == 4, "none has twelve hours before its event"
+    assert latent.choose_stay(recording, y) == 4, "none has twelve hours before its event"
     monkeypatch.setattr(latent, "HOURS_BEFORE", 3)
-    assert choose_stay(recording, y) == 5
+    assert latent.choose_stay(recording, y) == 5
 
 
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:
@@ -67,9 +59,9 @@ def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() ->
     event[recording == 0] = 0
     z = np.where(event, 1.0, 3.0)[:, None] * np.array([-0.5, 0.5])
     event[recording == 1] = 1  # from the first hour on
-    measured = areas_around_onset(z, recording, hours, event).assign(model="clai-m", seed=1)
+    measured = latent.areas_around_onset(z, recording, hours, event).assign(model="clai-m", seed=1)
     other = measured.assign(seed=2, area=0.0)
-    areas = mean_areas(pd.concat([measured, other])).set_index("since_onset")
+    areas = latent.mean_areas(pd.concat([measured, other])).set_index("since_onset")
     assert list(areas.index) == list(range(-6, 6)), "25 stays have these hours, four later ones"
     width = z[:, 1] - z[:, 0]
     assert areas.loc[-1, "area"] == pytest.approx(3 / width.mean())
