@@ -1,6 +1,7 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,14 +22,15 @@ DOCUMENTS = [
     *sorted((REPOSITORY / "docs").glob("*.md")),
     REPOSITORY / "envs" / "README.md",
 ]
+EXAMPLES = sorted((REPOSITORY / "examples").glob("plot_*.py"))
+HARDER = {"plot_table_with_groups": 0.65, "plot_image_folder": 0.75, "plot_signal_windows": 0.8}
+"""Least accuracy of these; 0.88 of the others."""
 
 
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_that_use_a_gpu() -> None:
     files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
     parts = re.split(r"^(?=(?:use )?rule )", "".join(file.read_text() for file in files), flags=re.MULTILINE)
-    heads = {
-        head[2]: (head[1], part) for part in parts if (head := re.match(r"(?:use rule (\w+) as|rule) (\w+)", part))
-    }
+    heads = {hit[2]: (hit[1], part) for part in parts if (hit := re.match(r"(?:use rule (\w+) as|rule) (\w+)", part))}
     rules = {name: part for name, (_, part) in heads.items()}
     for name, (base, _) in heads.items():
         while base:  # what a rule does not say is as in the one that it uses
@@ -49,9 +51,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "document", [*DOCUMENTS, REPOSITORY / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(REPOSITORY))
-)
+@pytest.mark.parametrize("document", [*DOCUMENTS, REPOSITORY / "CHANGELOG.md"], ids=lambda path: path.name)
 def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
     for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8")):
         page = document.parent / target if target else document
@@ -92,6 +92,15 @@ def test_code_of_the_readme_runs() -> None:
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert names["accuracies"].mean() > 0.9
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "from mapie" in example.read_text(encoding="utf-8"):
+        pytest.importorskip("mapie", reason="only the requirements of the documentation have it")
+    monkeypatch.setattr("sys.argv", [str(example)])
+    accuracy = runpy.run_path(str(example))["accuracy"]
+    assert accuracy > HARDER.get(example.stem, 0.88)
 
 
 def test_every_source_has_an_entry_of_the_pages_on_data_of_your_own_that_is_valid() -> None:
