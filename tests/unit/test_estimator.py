@@ -106,21 +106,16 @@ def test_embeddings_of_all_conditions_side_by_side() -> None:
     assert list(model.get_feature_names_out()[:2]) == ["claiclassifier0", "claiclassifier1"]
 
 
-class Convolutional(nn.Module):
-    features = 8 * 3 * 3
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(1, 8, 3, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x).relu().flatten(1)
+def convolutional() -> nn.Module:
+    trunk = nn.Sequential(nn.Conv2d(1, 8, 3, 2), nn.ReLU(), nn.Flatten())
+    trunk.features = 8 * 3 * 3  # type: ignore[assignment]
+    return trunk
 
 
 def test_own_trunk_takes_images_as_arrays_or_tensors_and_is_left_as_it_was() -> None:
     X, y = load_digits(n_class=3, return_X_y=True)
     images = X.reshape(-1, 1, 8, 8) / 16
-    trunk = Convolutional()
+    trunk = convolutional()
     before = {name: value.clone() for name, value in trunk.state_dict().items()}
     settings = {"trunk": trunk, "epochs": 20, "precision": "float32", "random_state": 0}
     model = CLaIClassifier(**settings).fit(images, y)
@@ -268,7 +263,7 @@ NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
     [
         ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
         ({"learning_rate": 1e3}, make_moons(200, random_state=0)[0], r"training diverged: .* rounded by .* lower learning_rate"),
-        ({"trunk": Convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
+        ({"trunk": convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
         *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
         *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
     ],

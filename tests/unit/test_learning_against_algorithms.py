@@ -28,23 +28,11 @@ PRINTED = replace(
 )  # fmt: skip
 
 
-class BatchNormTrunk(nn.Module):
-    """BatchNorm in the trunk: an embedding depends on its batch, so that what is batched with what would show."""
-
-    features = 7
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(3, 7), nn.BatchNorm1d(7), nn.Tanh())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.body(x)
-
-
 def model(trunk: str, conditions: int, family: str) -> tuple[Encoder, Kernel]:
+    """With BatchNorm in the trunk an embedding depends on its batch, so that what is batched with what would show."""
     torch.manual_seed(0)
-    module = MLP(3, 6, 1) if trunk == "mlp" else BatchNormTrunk()
-    encoder = Encoder(module, ConditionedHead(module.features, conditions, SIZE)).double()
+    module = MLP(3, 7, 1) if trunk == "mlp" else nn.Sequential(nn.Linear(3, 7), nn.BatchNorm1d(7), nn.Tanh())
+    encoder = Encoder(module, ConditionedHead(7, conditions, SIZE)).double()
     return encoder, build(family, SIZE, "full").double()
 
 
