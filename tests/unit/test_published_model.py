@@ -113,11 +113,6 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> PublishedBy:
     return find
 
 
-@pytest.fixture
-def images_model(publish: PublishedBy) -> Published:
-    return publish("clai-m", 3, "images")
-
-
 @pytest.mark.parametrize(
     "case",
     [
@@ -205,8 +200,8 @@ def test_columns_of_a_data_frame_go_by_their_names(publish: PublishedBy) -> None
     np.testing.assert_array_equal(loaded.scores(tensor), loaded.scores(x))
 
 
-def test_the_global_state_of_torch_changes_no_prediction(images_model: Published) -> None:
-    loaded, run, _, folder = images_model
+def test_the_global_state_of_torch_changes_no_prediction(publish: PublishedBy) -> None:
+    loaded, run, _, folder = publish("clai-m", 3, "images")
     x = np.asarray(run.data["x_test"])[:2]
     torch.set_default_dtype(torch.float64)
     try:
@@ -244,8 +239,8 @@ def test_a_published_model_is_evaluated_as_its_run_was(
     assert (frame["value"][accuracy].to_numpy() == metrics["value"][metrics["metric"] == "accuracy"].to_numpy()).all()
 
 
-def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: Published) -> None:
-    _, run, _, folder = images_model
+def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, publish: PublishedBy) -> None:
+    _, run, _, folder = publish("clai-m", 3, "images")
     info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
     other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device)
     monkeypatch.setattr(packing, "Run", SimpleNamespace(open=lambda *_, **__: other))
@@ -269,8 +264,8 @@ def test_an_orthonormal_head_is_packed_as_the_weight_that_it_is(tmp_path: Path) 
     torch.testing.assert_close(weight.mT @ weight, torch.eye(weight.shape[2]).expand(3, -1, -1), atol=1e-3, rtol=0)
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, images_model: Published) -> None:
-    loaded = images_model[0]
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, publish: PublishedBy) -> None:
+    loaded = publish("clai-m", 3, "images")[0]
     with pytest.raises(InputError, match=r"found 5000 at settings\.embedding_size, .* 4096\. Nothing was written"):
         replace(loaded, settings=loaded.settings | {"embedding_size": 5000}).save(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -304,9 +299,9 @@ def test_the_command_refuses_a_file_that_does_not_fit(
 
 @pytest.mark.parametrize("way", ["arguments", "folder"])
 def test_one_bad_input_among_many_has_its_reason_in_its_row(
-    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str], way: str
+    tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
-    loaded, run, _, folder = images_model
+    loaded, run, _, folder = publish("clai-m", 3, "images")
     x = np.asarray(run.data["x_test"])[:2]
     paths = [tmp_path / name for name in ("0.png", "deep/1.png", os.fsdecode(b"gr\xfcn.png"))]
     for name in ("deep", "__MACOSX", ".hidden"):
