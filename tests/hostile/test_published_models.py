@@ -17,8 +17,7 @@ import clailearn
 from clailearn.errors import InputError
 from clailearn.files import OF_RECORD, checksum_of_record
 from replication.models.clai import build_clai
-from support.damage import NUMBERS, TEXTS, some_damaged
-from support.hostile import attack
+from support.hostile import NUMBERS, TEXTS, attack, some_damaged
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
