@@ -76,6 +76,17 @@ def pictures(train: int = 96, val: int = 30, test: int = 60) -> Prepared:
     return Prepared(info, arrays)
 
 
+def rows() -> Prepared:
+    """Return rows of four features of three classes in turn, which shift one feature each."""
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 240), ("val", 90), ("test", 90)):
+        y = np.arange(n) % 3
+        arrays |= {f"x_{split}": (rng.normal(size=(n, 4)) + 2 * np.eye(3, 4)[y]).astype(np.float32), f"y_{split}": y}
+    norm = {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}}
+    return Prepared({"kind": "features", "classes": ["a", "b", "c"], "normalisation": norm}, arrays)
+
+
 def recordings(stays: int = 40) -> Prepared:
     """Return stays of twelve hours; in every other one the event of the last three shows in the first variable."""
     rng = np.random.default_rng(0)

@@ -23,25 +23,17 @@ from replication.runs.registry import MODELS
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
-from support.training import clouds, pictures
+from support.training import clouds, pictures, rows
 
 CLASSES = 3
 
 
 def rows_run(name: str, **overrides: Any) -> Run:
-    """Open a run of an embedding on rows of three shifted Gaussian classes, with the miniature's settings."""
-    generator = np.random.default_rng(0)
-    arrays = {}
-    for split, n in (("train", 240), ("val", 90), ("test", 90)):
-        y = np.arange(n) % CLASSES
-        arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(CLASSES, 4)[y]).astype(np.float32)
-        arrays[f"y_{split}"] = y.astype(np.int64)
-    norm = {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}}
-    info = {"kind": "features", "classes": [str(k) for k in range(CLASSES)], "normalisation": norm}
+    """Open a run of an embedding on rows, with the miniature's settings."""
     model = name if name in MODELS else "clai-m"
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
-    return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"))
+    return Run(rows(), settings, RunId("rows", name, 0), torch.device("cpu"))
 
 
 def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:

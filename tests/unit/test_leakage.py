@@ -23,7 +23,7 @@ from replication.models.run import Run
 from replication.runs.run import RunId
 from replication.runs.settings import dataset_settings, merge, model_settings
 from support.repository import MINI, REAL
-from support.training import pictures
+from support.training import pictures, rows
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
@@ -185,20 +185,6 @@ def test_no_embedding_of_an_hour_depends_on_later_hours() -> None:
     torch.testing.assert_close(outputs[0][:21], outputs[1][:21], rtol=0, atol=0)
     torch.testing.assert_close(outputs[0][35:], outputs[1][35:], rtol=0, atol=0)
     assert not torch.isclose(outputs[0][21:35], outputs[1][21:35]).all(1).any()
-
-
-# Fits
-
-
-def rows() -> Prepared:
-    """Return rows of two features of three classes."""
-    rng, arrays = np.random.default_rng(0), dict[str, NDArray[Any]]()
-    for split, n in (("train", 120), ("val", 60), ("test", 45)):
-        y = np.arange(n) % 3
-        arrays |= {f"x_{split}": (rng.normal(size=(n, 2)) + y[:, None]).astype(np.float32), f"y_{split}": y}
-    normal = {"mean": [1.0] * 2, "sd": [1.0] * 2}
-    info = {"kind": "features", "classes": ["a", "b", "c"], "variables": ["p", "q"], "normalisation": {"train": normal}}
-    return Prepared(info, arrays)
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "gradient-boosting"])
