@@ -90,9 +90,8 @@ def test_a_base_moves_the_seeds_of_datasets_and_studies_and_no_trials():
 
 def test_hours_that_are_left_are_those_of_this_machine(tmp_path, capsys):
     """The tracked runs took an hour each; here the one that is finished took half of one, with its evaluation."""
-    settings = load_settings(REPOSITORY, {"run": [], "run_studies": []}, "afternoon") | {
-        "run": ["cifar10"], "run_studies": [],
-    }  # fmt: skip
+    own = {"run": ["cifar10"], "run_studies": []}
+    settings = load_settings(REPOSITORY, {"run": [], "run_studies": []}, "afternoon") | own
     for folder in ("paper_figures", "profiles/slurm", "results/afternoon/cifar10/clai-m/seed0"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / COSTS).write_text("name,cell,runs,hours\ncifar10,clai-m,3,1.0\ncifar10,clai-c,3,1.0\n")

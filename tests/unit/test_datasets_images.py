@@ -195,9 +195,8 @@ def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplo
         (folder / name).write_bytes(image_bytes(1))
     with caplog.at_level("INFO"):
         data = read_folder(folder, tmp_path / "out")
-    assert {split: part["counts"] for split, part in data.info["splits"].items()} == {
-        "train": [6, 6], "val": [2, 2], "test": [2, 2],
-    }  # fmt: skip
+    counts = {split: part["counts"] for split, part in data.info["splits"].items()}
+    assert counts == {"train": [6, 6], "val": [2, 2], "test": [2, 2]}
     files = ["README.md", "train/cat/notes.heic", "train/top.png"]
     assert data.info["exclusions"] == [{"reason": "files that are no pictures of a class", "count": 3, "files": files}]
     assert f"left out: 3 files that are no pictures of a class: {', '.join(files)}" in caplog.text
@@ -222,9 +221,8 @@ def test_classes_without_splits_are_divided_and_resized_unless_all_agree(
     prepare(replace(raw(path, "image_folder"), dataset="pets"), tmp_path / "out", OWN | changes, 0)
     data = load(tmp_path / "out")
     assert (data.info["title"], data.info["classes"]) == ("Pets", ["airplane", "cat"])
-    assert {split: part["counts"] for split, part in data.info["splits"].items()} == {
-        "train": [6, 6], "val": [2, 2], "test": [2, 2],
-    }  # fmt: skip
+    counts = {split: part["counts"] for split, part in data.info["splits"].items()}
+    assert counts == {"train": [6, 6], "val": [2, 2], "test": [2, 2]}
     assert data["x_train"].shape[1:] == (*size, 3)
     assert data.info["resized"] == (sides != [size[0]])
 

@@ -56,9 +56,8 @@ def test_a_changed_verdict_is_found_and_named() -> None:
     tracked = [{"id": "1", "outcome": "reproduced", "qualifier": "", "note": ""}]
     assert list(verify_claims(tracked, tracked)["agreement"]) == [Agreement.EQUAL]
     (row,) = verify_claims(tracked, [tracked[0] | {"qualifier": "on a substitute"}]).to_dict("records")
-    assert (row["name"], row["here"], row["agreement"]) == (
-        "verdict 1", "reproduced, on a substitute", Agreement.DIFFERS,
-    )  # fmt: skip
+    found = "verdict 1", "reproduced, on a substitute", Agreement.DIFFERS
+    assert (row["name"], row["here"], row["agreement"]) == found
     assert verify_claims(tracked, [])["here"].item() == "missing"
 
 
