@@ -151,11 +151,16 @@ def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int 
 
 
 def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws() -> None:
-    labels = torch.tensor(([0] * 9 + [1]) * 10)
+    labels = torch.tensor(([0] * 9 + [1]) * 11)
+    data = Samples(torch.zeros(110, 1), labels)
     settings = replace(PRINTED, batch_size=10, references=1, samples_per_class=4)
-    order = torch.randperm(100, generator=torch.Generator().manual_seed(settings.seed))
-    drawn = sum(torch.bincount(part, minlength=2).clamp_max(4) for part in labels[order].split(20))
+    order = torch.randperm(110, generator=torch.Generator().manual_seed(settings.seed))
+    *batches, left_over = labels[order].split(20)
+    assert len(left_over) == 10
+    drawn = sum(torch.bincount(part, minlength=2).clamp_max(4) for part in batches)
     expected = (torch.tensor([0.9, 0.1], dtype=torch.float64) / (drawn / drawn.sum())).log()
-    torch.testing.assert_close(draw_shift(Samples(torch.zeros(100, 1), labels), settings), expected)
-    whole = draw_shift(Samples(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
+    torch.testing.assert_close(draw_shift(data, settings), expected)
+    data.labels = (torch.arange(110) == order[-1]).long()
+    assert draw_shift(data, settings).isfinite().all(), "a class in no batch"
+    whole = draw_shift(data, replace(settings, samples_per_class=None))
     torch.testing.assert_close(whole, torch.zeros(2, dtype=torch.float64))

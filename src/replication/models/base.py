@@ -268,17 +268,19 @@ def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
     """Return the correction (classes,) of log-odds that were learned from draws of at most `samples_per_class` of each class.
 
     A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
-    share of all samples over its share of the draws. These are the draws of an epoch in an order drawn with the seed, because a
-    batch of one class loses more samples to its draw than a mixed one.
+    share of all samples over its share of the draws. These are the draws from the batches of an epoch (`Network.learn`) in an
+    order drawn with the seed, because a batch of one class loses more samples to its draw than a mixed one. A class that is in
+    none of these batches counts as drawn once.
     """
     classes = int(data.labels.max()) + 1
     if settings.samples_per_class is None:
         return torch.zeros(classes, dtype=torch.float64)
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(settings.seed))
-    blocks = order.split(group_size(settings, len(data)))
-    counts = torch.stack([torch.bincount(labels_of(data, block), minlength=classes) for block in blocks]).double()
-    drawn = counts.clamp_max(settings.samples_per_class)
-    return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
+    size = group_size(settings, len(data))
+    blocks = [block for block in order.split(size) if len(block) == size]
+    counts = torch.stack([torch.bincount(labels_of(data, block), minlength=classes) for block in blocks])
+    drawn = counts.clamp_max(settings.samples_per_class).sum(0).clamp_min(1)
+    return torch.bincount(data.labels).double().log().log_softmax(0) - drawn.double().log().log_softmax(0)
 
 
 def group_size(settings: TrainingSettings, items: int) -> int:
