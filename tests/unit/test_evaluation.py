@@ -8,13 +8,22 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import nn
 
+from clailearn.calibration import fit_logistic, fit_temperature
 from clailearn.inference import RULES
-from clailearn.kernels import MahalanobisGaussian
+from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai, evaluate_fewer
+from replication.experiments.evaluation import (
+    SHARES,
+    Evaluation,
+    Scored,
+    class_similarity,
+    evaluate_clai,
+    evaluate_fewer,
+    evaluate_scores,
+)
 from replication.metrics.classification import expected_calibration_error, top_label
 from replication.models.base import create
-from replication.models.embedding import Embedded
+from replication.models.embedding import Embedded, similarity_means
 from replication.models.run import Run
 from replication.runs.run import RunId
 
@@ -34,10 +43,13 @@ def embedded(classes: int) -> dict[str, Embedded]:
     return parts
 
 
-def evaluated(classes: int) -> Evaluation:
+def run_of(classes: int, seed: int = 0, **settings: Any) -> Run:
     data = Prepared({"kind": "features", "classes": [str(k) for k in range(classes)]}, {})
-    run = Run(data, SETTINGS, RunId("rows", "clai-m", 0), torch.device("cpu"))
-    return evaluate_clai(run, KERNEL, embedded(classes))
+    return Run(data, SETTINGS | settings, RunId("rows", "clai-m", seed), torch.device("cpu"))
+
+
+def evaluated(classes: int) -> Evaluation:
+    return evaluate_clai(run_of(classes), KERNEL, embedded(classes))
 
 
 def test_two_classes_are_measured_by_every_rule_under_both_shares() -> None:
@@ -76,10 +88,33 @@ def test_reliability_of_two_classes_gives_the_calibration_errors_of_the_main_rea
 
 
 def test_votes_of_as_many_references_as_there_are_are_those_of_all() -> None:
-    data = Prepared({"kind": "features", "classes": ["0", "1"]}, {})
-    run = Run(data, SETTINGS | {"miniature": False}, RunId("rows", "clai-m", 0), torch.device("cpu"))
     model = create("clai-m").around(nn.Identity(), KERNEL)
-    fewer = evaluate_fewer(run, model, embedded(2), [160]).set_index("metric")["value"]
+    fewer = evaluate_fewer(run_of(2, miniature=False), model, embedded(2), [160]).set_index("metric")["value"]
     value = evaluated(2).metrics.query("rule == 'printed' and shares == 'population'").set_index("metric")["value"]
     for metric in ("accuracy", "auroc", "log_loss", "log_loss_calibrated"):
         assert fewer[f"{metric}_of_160"] == pytest.approx(value[metric])
+
+
+def test_fewer_references_are_drawn_with_the_seed_of_the_run() -> None:
+    parts, fewer = embedded(2), {"references": 20}
+    runs = [run_of(2, seed, inference=fewer) for seed in (0, 1)]
+    first, second = (similarity_means(run, KERNEL, parts["test"], parts["train"]).log_positive for run in runs)
+    assert not torch.equal(first, second)
+
+
+def test_validation_samples_calibrate_and_choose_the_threshold() -> None:
+    generator = np.random.default_rng(0)
+    y = generator.integers(0, 3, 400)
+    score = np.eye(3)[y] + generator.normal(size=(400, 3))
+    many = evaluate_scores(run_of(3), Scored(score, y), Scored(5 * score, y))
+    assert many.predictions.calibration.temperature == pytest.approx(fit_temperature(5 * score, y))
+    score, y = score[:, 1], (y == 1).astype(np.int64)
+    two = evaluate_scores(run_of(2), Scored(score, y), Scored(score + 9, y))
+    assert two.predictions.calibration.intercept == pytest.approx(fit_logistic(score + 9, y).intercept)
+    assert two.metrics.set_index("metric")["value"]["f1_validation"] == 0, "no test score reaches the threshold"
+
+
+def test_similarity_of_two_classes_is_that_of_their_samples() -> None:
+    z = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 3.0]]])
+    found = class_similarity(run_of(2), Cosine(), Embedded(z, torch.tensor([0, 1, 0, 1])))
+    assert found.to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1]]

@@ -18,6 +18,7 @@ from PIL import Image
 from safetensors import safe_open
 
 import clailearn
+from clailearn.calibration import calibrated, fit_calibration
 from clailearn.cli import main
 from clailearn.computation import Computation, Inputs
 from clailearn.errors import InputError
@@ -137,6 +138,9 @@ def test_a_model_with_all_references_predicts_as_its_run_and_votes(
     probabilities = loaded.probabilities(x)
     assert probabilities.shape == (len(x), case[1])
     assert np.allclose(probabilities.sum(1), 1)
+    if case[2] == "features":  # of images, validation samples are normalised otherwise than what is predicted
+        calibration = fit_calibration(loaded.scores(run.data["x_val"]), run.data["y_val"])
+        np.testing.assert_allclose(probabilities, calibrated(loaded.scores(x), calibration), atol=0.01)
     if case[0] == "cross-entropy":
         with pytest.raises(InputError, match="without references, expected one of Collaborative Learning"):
             loaded.votes(x)
