@@ -90,6 +90,17 @@ def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(tmp_path
     assert float(metrics.set_index("metric")["value"]["accuracy"]) > 0.6
 
 
+@pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "supervised-contrastive"])
+def test_a_mirrored_image_has_the_scores_of_the_image(model: str) -> None:
+    chosen = settings(model)
+    chosen["inference"] = chosen["inference"] | {"mirror": True}
+    run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
+    started = create(model).start(run)
+    scores = started.scores(run, run.splits.test)
+    run.splits.test.x = run.splits.test.x.flip(2)
+    np.testing.assert_allclose(started.scores(run, run.splits.test), scores, atol=1e-5)
+
+
 def settings_of_recordings(**own: Any) -> dict[str, Any]:
     small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
     return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0, "head": "linear"}, **own}
