@@ -14,7 +14,7 @@ from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.evaluation import measure_agreement
 from replication.experiments.latent import signals_as_seen
-from replication.experiments.objectives import open_space, train_traced
+from replication.experiments.objectives import measure_alignments, open_space, settle, train_traced
 from replication.models.base import create
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
@@ -78,7 +78,7 @@ def test_tracing_changes_no_loss_of_a_training(name: str, tmp_path: Path) -> Non
     assert traced["loss"].tolist() == [row["loss"] for row in plain]
 
 
-def test_traced_alignments_are_those_of_the_trained_model_on_validation_samples(tmp_path: Path) -> None:
+def test_traced_alignments_are_those_of_the_model_untrained_and_trained_on_validation_samples(tmp_path: Path) -> None:
     run = rows_run("clai-c")
     trace, _ = train_traced(run, Checkpoint(tmp_path / "traced.pt", ""))
     model = create("clai-c")
@@ -89,10 +89,17 @@ def test_traced_alignments_are_those_of_the_trained_model_on_validation_samples(
         target = target_matrix(signs, signs, run.training.target)
         expected = [float(score.mean()) for score in alignment_scores(model.kernel(z, z), target)]
     assert trace.iloc[-1][["alignment", "centred_alignment"]].tolist() == pytest.approx(expected, abs=1e-5)
+    untrained = create("clai-c").start(run)
+    settle(run, untrained.network)
+    first = measure_alignments(run, untrained, torch.arange(90))
+    assert trace["alignment"].iloc[0] == pytest.approx(first["alignment, cosine"])
 
 
-def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> None:
+def test_an_untrained_network_has_the_statistics_of_its_training_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are taken in a drawn order. Here they stand in that of their classes, and a batch of them would be of one."""
+    monkeypatch.setattr("replication.experiments.objectives._BLOCK", 80)
     run = rows_run("untrained")
+    run.splits.train.x = run.splits.train.x[run.splits.train.labels.argsort()]
     encoder = open_space(run, "untrained").module
     with torch.no_grad():
         features = encoder.standardise(encoder.trunk(run.splits.train.batch(torch.arange(240), None)[0]))

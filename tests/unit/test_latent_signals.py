@@ -1,4 +1,4 @@
-"""Latent signals: the stay shown, the area between signals, roughness."""
+"""The latent space: projections; the stay shown and its signals; the area between signals, roughness."""
 
 from pathlib import Path
 from typing import Any
@@ -6,10 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from scipy import stats
 
+from clailearn.kernels import Cosine
+from replication.datasets.prepared import Prepared
 from replication.experiments import latent
 from replication.experiments.predictions import save_predictions
 from replication.metrics.intervals import Fitted, Predictions
+from replication.models.embedding import Embedded, save_embedded
+from replication.models.run import Run
 from replication.runs.run import RunId
 
 
@@ -17,15 +23,16 @@ def statistics(*given: Any) -> Any:
     return latent.seen_statistics(*given).set_index("quantity")["value"]
 
 
-def test_likeness_is_the_correlation_of_votes_with_the_process_of_the_same_fold(tmp_path: Path) -> None:
+def test_likeness_is_the_correlation_of_votes_with_the_first_process_of_the_same_fold(tmp_path: Path) -> None:
     votes, process = np.array([-0.5, 0.1, 0.2, 0.7]), {0: [1.0, 2.0, 1.5, 4.0], 1: [4.0, 1.0, 2.0, 0.0]}
     paths = {"predictions": [], "latent": []}
     for fold, mean in process.items():
-        for cell, kind in (("clai-m", "predictions"), ("gp", "latent")):
-            folder = tmp_path / "cohort" / cell / "seed0" / f"fold{fold}"
+        for run, kind in (("clai-m/seed0", "predictions"), ("gp/seed0", "latent"), ("gp/seed1", "latent")):
+            folder = tmp_path / "cohort" / run / f"fold{fold}"
             folder.mkdir(parents=True)
             paths[kind].append(str(folder / ("predictions.parquet" if kind == "predictions" else "latent.npz")))
-        np.savez(paths["latent"][-1], mean=mean, sd=mean)
+        for path, values in zip(paths["latent"][-2:], (mean, mean[::-1]), strict=True):
+            np.savez(path, mean=values, sd=values)
         given = Predictions(votes, votes, votes, Fitted(slope=1.0, intercept=0.0, vote=True))
         save_predictions(Path(paths["predictions"][-1]), {RunId("cohort", "clai-m", 0, fold): given})
     found = latent.likenesses(**paths)
@@ -49,6 +56,32 @@ def test_stay_shown_is_the_median_of_those_that_qualify(monkeypatch: pytest.Monk
     assert latent.choose_stay(recording, y) == 4, "none has twelve hours before its event"
     monkeypatch.setattr(latent, "HOURS_BEFORE", 3)
     assert latent.choose_stay(recording, y) == 5
+    monkeypatch.setattr(latent, "EVENT_HOURS", 3)
+    assert latent.choose_stay(recording, y) == 5, "the shorter one of two"
+
+
+def test_the_signals_shown_are_those_of_the_stay_hour_by_hour(tmp_path: Path) -> None:
+    rows = {"folds": [0] * 5, "groups": [7, 7, 7, 9, 9], "hours": [4, 5, 6, 0, 1], "y": [0, 0, 1, 0, 0]}
+    data = Prepared({"kind": "recordings"}, {f"{name}_all": np.array(values) for name, values in rows.items()})
+    path = tmp_path / "cohort" / "clai-m" / "seed0" / "fold0" / "embeddings.safetensors"
+    path.parent.mkdir(parents=True)
+    z, y = torch.arange(10.0).view(1, 5, 2), torch.tensor(rows["y"])
+    save_embedded(path, {split: Embedded(z.clone(), y) for split in ("train", "val", "test")})
+    shown, _ = latent.trace_signals(data, [str(path)], [])
+    table = shown.pivot_table(index="hour", columns="signal", values="value")
+    assert table.index.tolist() == [4, 5, 6]
+    np.testing.assert_array_equal(table, z[0, :3])
+    assert shown.groupby("hour")["event"].max().tolist() == [0, 0, 1]
+
+
+def test_projections_show_what_the_kernel_sees() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z, y = torch.randn(2, 30, 3, generator=generator), torch.arange(30) % 2
+    longer = z * (1 + torch.rand(2, 30, 1, generator=generator))
+    data = Prepared({"kind": "features"}, {"x_test": np.random.default_rng(0).normal(size=(30, 4))})
+    run = Run(data, {}, RunId("rows", "clai-c", 0), torch.device("cpu"))
+    first, second = (latent.stages(run, Cosine(), Embedded(part, y))[["x", "y"]] for part in (z, longer))
+    np.testing.assert_allclose(first, second, atol=1e-5)
 
 
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:
@@ -67,6 +100,13 @@ def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() ->
     assert areas.loc[-1, "area"] == pytest.approx(3 / width.mean())
     assert areas.loc[0, "area"] == pytest.approx(1 / width.mean())
     assert (areas.loc[0, "stays"], areas.loc[-6, "stays"]) == (28, 25)
+
+
+def test_limits_of_a_mean_area_are_of_the_t_interval_over_stays() -> None:
+    area = np.random.default_rng(0).normal(size=25)
+    found = latent.mean_areas(pd.DataFrame({"since_onset": 0, "area": area, "model": "clai-m", "seed": 0})).iloc[0]
+    interval = stats.ttest_1samp(area, 0).confidence_interval(0.95)
+    assert [found["low"], found["high"]] == pytest.approx([interval.low, interval.high])
 
 
 def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or_not() -> None:
