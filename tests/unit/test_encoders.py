@@ -36,6 +36,10 @@ def test_filters_of_the_convnet_whiten_patches_of_the_images() -> None:
     torch.testing.assert_close(responses[:12], -responses[12:])
     covariance = responses[:12] @ responses[:12].T / responses.shape[1]
     torch.testing.assert_close(covariance, torch.eye(12), atol=1e-3, rtol=0)
+    variances = 1 / trunk.whitening[:12].flatten(1).square().sum(1)
+    trunk.whiten(images)
+    added = 1 / trunk.whitening[:12].flatten(1).square().sum(1) - variances
+    torch.testing.assert_close(added, torch.full((12,), 5e-4), rtol=0.01, atol=0)
 
 
 def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
@@ -53,10 +57,12 @@ def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
     assert {name for name, p in trunk.named_parameters() if p.requires_grad} <= changed
 
 
-def test_convnet_has_the_size_that_its_source_gives() -> None:
+def test_convnet_has_the_size_and_the_momentum_that_its_source_gives() -> None:
     # Jordan (2024), section 3: widths 64, 256 and 256; the count leaves out the classification layer.
     convolutions = 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256)
-    assert sum(p.numel() for p in encoders.ConvNet(3, 64).parameters() if p.ndim == 4) == convolutions
+    trunk = encoders.ConvNet(3, 64)
+    assert sum(p.numel() for p in trunk.parameters() if p.ndim == 4) == convolutions
+    assert {layer.momentum for layer in trunk.modules() if isinstance(layer, torch.nn.BatchNorm2d)} == {0.4}
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -87,3 +93,17 @@ def test_head_of_every_method_sees_features_of_mean_0_and_variance_1() -> None:
         spread = seen[0].detach().std(0, correction=0)
         torch.testing.assert_close(seen[0].mean(0), torch.zeros(8), atol=1e-5, rtol=0)
         assert all(abs(float(s) - 1) < 1e-2 or float(s) == 0 for s in spread)
+
+
+def test_dropout_of_all_inputs_of_the_recurrent_trunk_leaves_nothing_of_them() -> None:
+    trunk = encoders.build_trunk({"trunk": "gru", "width": 4, "layers": 1, "dropout": 1.0}, 3)
+    first, second = (trunk(encoders.Hourly(torch.randn(6, 3), torch.tensor([4, 2]))) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_a_head_begins_with_its_seed_and_within_the_root_of_its_features() -> None:
+    settings = {"encoder": {"trunk": "mlp", "width": 100, "layers": 1}, "embedding_size": 50}
+    first, again, other = (encoders.build_encoder(settings, 3, 3, seed).head.weight for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert 0.099 < first.abs().max() <= 0.1

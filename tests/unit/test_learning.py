@@ -84,6 +84,13 @@ def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
     assert rates[-1] < 1e-3
 
 
+def test_a_one_cycle_rate_falls_along_a_cosine() -> None:
+    history = run(small_encoder(), learning_rate_schedule="one_cycle", warmup=0.25, epochs=8, learning_rate=0.8)
+    steps, top = np.arange(8, 33, 4), 0.25 * 33 - 1
+    expected = 0.4 * (1 + np.cos(np.pi * (steps - top) / (32 - top)))
+    np.testing.assert_allclose([epoch["learning_rate"] for epoch in history[1:]], expected, atol=1e-4)
+
+
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "a"))
     other = run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "b"), epochs=2)
@@ -195,7 +202,7 @@ def test_measuring_after_each_turn_leaves_the_training_as_it_was() -> None:
     assert all(torch.equal(plain[name], watched[name]) for name in plain)
 
 
-def test_each_epoch_draws_dropout_anew() -> None:
+def test_each_epoch_and_each_seed_draw_dropout_anew() -> None:
     model, drawn = nn.Linear(2, 2), []
 
     def step(*_: Any) -> dict[str, torch.Tensor]:
@@ -204,9 +211,10 @@ def test_each_epoch_draws_dropout_anew() -> None:
         loss.backward()
         return {"loss": loss.detach()}
 
-    settings = dataclasses.replace(SETTINGS, epochs=2)
-    train(model, samples(), step, settings, dict, None, batches=[slice(0, 2)] * 2)
-    assert len(set(drawn)) == 4
+    for seed in (0, 7):
+        settings = dataclasses.replace(SETTINGS, epochs=2, seed=seed)
+        train(model, samples(), step, settings, dict, None, batches=[slice(0, 2)] * 2)
+    assert len(set(drawn)) == 8
 
 
 def test_momentum_of_gradient_descent_is_nesterovs() -> None:
