@@ -5,7 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
+import gpytorch
 import numpy as np
 import pytest
 import torch
@@ -101,6 +103,19 @@ def test_mixture_that_is_chosen_is_the_best_on_validation_samples() -> None:
     assert set(mixture.choices) == {"components", "degrees_of_freedom"}
 
 
+def test_mixture_is_regularised_and_fitted_to_samples_that_its_seed_draws() -> None:
+    z, y = two_clouds(400)
+
+    def fitted(**settings: Any) -> Any:
+        own = {"components": 1, "degrees_of_freedom": 1000.0} | settings
+        return fit_student_t_mixture(z, y, **MIXTURE | own).mixtures[0]
+
+    first, other = (fitted(samples_per_class=20, seed=seed).location_ for seed in (0, 1))
+    assert np.abs(first - other).max() > 0.05
+    added = fitted(regularisation=0.5).scale_ - fitted().scale_
+    np.testing.assert_allclose(np.diag(added[:, :, 0]), 0.5, atol=0.1)
+
+
 def rows(n: int, seed: int, radii: Sequence[float] = (3.2, 6.0)) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Rows of classes that circles around the origin divide: of two, at shares of 95 and 5 %, or of three, of 80, 15 and 5 %."""
     generator = np.random.default_rng(seed)
@@ -145,12 +160,22 @@ def test_dead_columns_of_an_embedding_do_not_count() -> None:
     assert np.isfinite(constant.score_rows(np.ones_like(x))).all()
 
 
-def test_boosting_chooses_by_the_scores_that_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scale_of_a_column_changes_no_penalty() -> None:
+    x, y = two_clouds(300)
+    fitting = {"inverse_penalty": [0.01], "samples_per_class": 300, "seed": 0}
+    plain, scaled = (
+        LogisticRegression().fit_rows(part, y, part, y, **fitting).score_rows(part) for part in (x, x * [100, 0.01])
+    )
+    np.testing.assert_allclose(plain, scaled, atol=1e-3)
+
+
+def test_boosting_has_its_settings_and_chooses_by_the_scores_that_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[Floats] = []
     monkeypatch.setattr("replication.models.row_classifiers.merit", lambda y, scores: measured.append(scores) or 0.0)
-    val, settings = rows(500, 1), {"iterations": [3], "learning_rate": 0.1, "max_leaf_nodes": 8}
+    val, settings = rows(500, 1), {"learning_rate": 0.3, "max_leaf_nodes": 8, "min_samples_leaf": 7}
     model = create("gradient-boosting")
-    model.fit_rows(*rows(2000, 0), *val, samples_per_class=80, seed=0, **settings)
+    model.fit_rows(*rows(2000, 0), *val, samples_per_class=80, seed=0, iterations=[3], **settings)
+    assert settings.items() <= model.classifier.get_params().items()
     np.testing.assert_allclose(measured[0], model.score_rows(val[0]))
 
 
@@ -158,12 +183,15 @@ def test_the_sample_of_several_classes_shifts_each_of_them() -> None:
     y = np.repeat([0, 1, 2], [900, 300, 100])
     chosen, shift = class_sample(y, 200, 0)
     assert np.bincount(y[chosen]).tolist() == [200, 200, 100]
+    assert not np.array_equal(chosen, class_sample(y, 200, 1)[0])
     np.testing.assert_allclose(shift, np.log([900 / 200, 300 / 200, 1]) - np.log(900 / 200))
     with pytest.raises(InputError, match="found 5, 0 rows of the classes"):
         class_sample(np.zeros(5), 3, 0)
 
 
-def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> None:
+def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = mock.Mock(wraps=gpytorch.mlls.VariationalELBO)
+    monkeypatch.setattr(gpytorch.mlls, "VariationalELBO", bound)
     generator = np.random.default_rng(0)
 
     def items(n: int) -> Recordings:
@@ -182,6 +210,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
     run.device, run.id, run.check = torch.device("cpu"), RunId("stays", "dkgp", 0), lambda: None
     model = DeepKernelGP()
     history = model.fit(run, None)
+    assert bound.call_args.kwargs == {"num_data": len(splits.train.labels)}
     scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)
     assert (sd > 0).all()
     assert roc_auc_score(splits.test.labels, scores) > 0.75, "a straight line reaches about 0.5"
@@ -212,6 +241,12 @@ def test_gaussian_process_separates_two_moons() -> None:
     predicted = moons.score_rows(z) > 0
     assert (predicted == y).mean() > 0.93, "a straight line reaches about 0.87"
     np.testing.assert_array_equal(predicted, moons.predict(z)[0] > 0)
+
+
+def test_gaussian_process_begins_as_wide_as_its_inputs_and_moves_in_every_pass() -> None:
+    start, moved = (fit_process(*two_clouds(40), epochs=epochs).process.covar_module for epochs in (0, 1))
+    torch.testing.assert_close(start.base_kernel.lengthscale, torch.full((1, 1, 2), 2**0.5))
+    assert not torch.equal(moved.base_kernel.lengthscale, start.base_kernel.lengthscale)
 
 
 @pytest.mark.parametrize(("size", "rate"), [(40, 10.0), (4, 100.0)], ids=["not finite", "exploding"])

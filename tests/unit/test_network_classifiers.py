@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from clailearn.encoders import MLP, ConditionedHead, Encoder, ResNet2d
@@ -16,6 +18,7 @@ from replication.datasets.prepared import Prepared
 from replication.models.base import create, draw_shift
 from replication.models.items import NO_AUGMENTATION, Images, Splits
 from replication.models.network_classifiers import CrossEntropy, SupervisedContrastive
+from replication.models.row_classifiers import varying
 from replication.models.run import Run
 from replication.runs.run import RunId
 from replication.runs.settings import merge
@@ -59,6 +62,18 @@ def test_smoothed_labels_pull_at_all_classes(monkeypatch: pytest.MonkeyPatch) ->
     assert float(CrossEntropy().loss(run, None, label)) == pytest.approx(float(-0.7 * log_p[0] - 0.1 * log_p.sum()))
 
 
+@pytest.mark.parametrize(("name", "shape"), [("cross-entropy", (2, 2)), ("supervised-contrastive", (1, 2, 2))])
+def test_a_loss_is_of_the_samples_that_are_drawn(
+    name: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, of_classes = create(name), torch.tensor([2.0, 0.0, 1.0, -1.0]).view(shape)
+    monkeypatch.setattr(type(model), "forward", lambda self, run, labels: of_classes[..., labels, :])
+    own = {"cross_entropy": {"label_smoothing": 0.0}, "supervised_contrastive": {"temperature": 0.5}}
+    run: Any = SimpleNamespace(settings={"baselines": own}, training=SimpleNamespace(samples_per_class=2))
+    whole, drawn = (torch.tensor([0] * count + [1] * 2) for count in (9, 2))
+    torch.testing.assert_close(model.loss(run, whole, whole), model.loss(run, drawn, drawn))
+
+
 SLOWLY = replace(
     SETTINGS, epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, learning_rate_schedule="constant"
 )
@@ -76,9 +91,9 @@ def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
     return float(sum(terms) / len(terms))
 
 
-def contrast(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
+def contrast(encoder: Encoder, items: Items, kind: str, dropout: float = 0.0) -> list[Epoch]:
     """The history of a training by the loss on items of this kind of data."""
-    settings = {"baselines": {"supervised_contrastive": {"temperature": 0.2}}}
+    settings = {"baselines": {"supervised_contrastive": {"temperature": 0.2}}, "encoder": {"dropout": dropout}}
     run: Any = SimpleNamespace(splits=Splits(items, items, items), settings=settings, training=SLOWLY)
     run.device, run.data = torch.device("cpu"), SimpleNamespace(info={"kind": kind})
     model = SupervisedContrastive()
@@ -86,12 +101,15 @@ def contrast(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
     return model.learn(run, dict, None)
 
 
-@pytest.mark.parametrize(("kind", "copies"), [("features", 1), ("images", 2)])
-def test_contrastive_loss_is_the_published_one(kind: str, copies: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "dropout", "copies"),
+    [("features", 0.0, 1), ("images", 0.0, 2), ("recordings", 0.2, 2), ("recordings", 0.0, 1)],
+)
+def test_contrastive_loss_is_the_published_one(kind: str, dropout: float, copies: int) -> None:
     torch.manual_seed(0)
     items = Recorded(torch.randn(8, 3), torch.arange(8) % 2)
     encoder = Encoder(MLP(3, 6, 1), ConditionedHead(6, 1, 4))
-    history = contrast(encoder, items, kind)
+    history = contrast(encoder, items, kind, dropout)
     ((x, labels),) = items.batches
     assert len(x) == 8 * copies
     z = encoder.train()(x)[0].detach()  # the rate is too small to move anything
@@ -111,3 +129,14 @@ def test_copies_of_an_image_are_augmented_each_for_itself() -> None:
     assert torch.equal(rows[:8], rows[8:])
     assert torch.equal(labels[:8], labels[8:])
     assert sum(not torch.equal(a, b) for a, b in zip(x[:8], x[8:], strict=True)) >= 6
+
+
+def test_the_read_out_has_the_penalty_of_scikit_learn() -> None:
+    run = unequal_run()
+    model = create("supervised-contrastive").build(run)
+    x, y = run.splits.train.batch(torch.arange(sum(COUNTS)), None)
+    with torch.no_grad():
+        features = model.network.trunk(x).numpy()
+    features = StandardScaler().fit_transform(features[:, varying(features)])
+    expected = LogisticRegression(C=1.0, max_iter=1000).fit(features, y).decision_function(features)
+    np.testing.assert_allclose(model.scores(run, run.splits.test), expected, atol=0.02)

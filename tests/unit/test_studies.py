@@ -17,6 +17,7 @@ from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
 from replication.datasets.prepared import DEVELOPMENT
 from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
+from replication.models import clai
 from replication.models.base import create
 from replication.models.clai import CLaI, build_clai
 from replication.models.items import NO_AUGMENTATION, recording_rows
@@ -80,13 +81,18 @@ def test_all_references_of_a_class_vote_as_all_do_and_fewer_may_not(model: str, 
     assert value["log_loss_of_2"] != value["log_loss"]
 
 
-def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(tmp_path: Path) -> None:
+def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(clai, "collaborative_learning", lambda *own: given.extend(own) or collaborative_learning(*own))
     chosen = settings("parzen-vote")
-    chosen["baselines"]["parzen_vote"]["conditioning"] = None
+    chosen["baselines"]["parzen_vote"] |= {"conditioning": None, "memory": 77}
     run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
     untrained = create("parzen-vote").start(run)
     assert np.exp(untrained.scores(run, run.splits.test)).sum(axis=1) == pytest.approx(1)
     metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    assert given[4] == replace(run.training, loss="parzen", memory=77, conditioning=None)
     assert float(metrics.set_index("metric")["value"]["accuracy"]) > 0.6
 
 
