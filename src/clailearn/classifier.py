@@ -53,6 +53,7 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         f / temperature for more than two classes (Guo et al. 2017), a logistic regression on f for two (Platt 1999). n training
         samples cannot show that a class is rarer than about one in n, so the temperature's probabilities p become
         (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
+        `model_.probabilities` and the command `clailearn predict` give the bare p.
 
         Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
         and (1 + f) / 2 for two, which is this library's since the paper gives none. By the rule 'parzen' they are the posteriors,
@@ -137,7 +138,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
 
         Scores are afterwards those of the same encoder without these references from the start. The encoder does not change: it
         has learned from them, if `fit` saw them. A class that keeps no reference leaves `classes_`, where one embedding serves
-        all classes. For the calibration see `add_references`; it is also lost where two classes remain.
+        all classes. For the calibration see `add_references`; it is also lost where two classes remain, but not by the rule
+        'parzen'.
 
         Parameters
         ----------
@@ -214,5 +216,6 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
             references = references.only(kept)
         numbers = np.where(np.isin(self.classes_, classes), np.searchsorted(classes, self.classes_), -1)
         references = references.renumbered(torch.from_numpy(numbers), len(classes))
-        calibration = self.calibration_ if (len(self.classes_) > 2) == (len(classes) > 2) else None
+        alike = self.model_.log_odds or (len(self.classes_) > 2) == (len(classes) > 2)
+        calibration = self.calibration_ if alike else None
         return replace(self.model_, references=references, classes=classes.tolist(), calibration=calibration)

@@ -128,7 +128,7 @@ class CLaIClassifier(ModelClassifier):
     class_count_ : ndarray of shape (C,)
         Samples of each class for which the references stand: their own number, unless `max_references` drew them.
     n_features_in_ : int
-        Inputs of a sample.
+        Inputs of a sample; not with a trunk of your own, which may take any shape.
 
     Notes
     -----
@@ -239,7 +239,7 @@ class CLaIClassifier(ModelClassifier):
             X, y = validated(self, X, (y,))
             check_classification_targets(y)
             if groups is not None:
-                if np.ndim(groups) > 1 and np.size(groups) > len(groups):
+                if np.ndim(groups) > 1 and np.prod(np.shape(groups)) > len(groups):
                     raise ValueError(f"groups has the shape {np.shape(groups)}, expected (samples,); give one column")
                 groups = column_or_1d(labels_of_one_type(groups, "groups"))
                 assert_all_finite(groups, input_name="groups")
@@ -300,7 +300,10 @@ def _estimator(path: Path, model: models.Model, trunk: nn.Module | None) -> CLaI
         raise InputError(f"{path}: {error}. {ADVICE}") from None
     estimator._fitted, estimator._next_index = estimator.get_params(deep=False), saved["next_index"]
     inputs, numbers = model.inputs, model.references.item.tolist() if model.references else []
-    if inputs.kind != "samples" or model.settings != network_settings(estimator._fitted):
+    settings = network_settings(estimator._fitted)
+    if trunk is not None:  # of the same architecture, whatever its class is called
+        settings["encoder"] = model.settings["encoder"]
+    if inputs.kind != "samples" or model.settings != settings:
         raise InputError(f"{path}: found parameters that do not fit the settings of the network. {ADVICE}")
     if model.classes != sorted(model.classes):
         raise InputError(f"{path}: found the classes {model.classes!r:.100}, expected them sorted. {ADVICE}")

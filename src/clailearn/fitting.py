@@ -121,6 +121,8 @@ def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] 
         raise ValueError(
             f"{parameter}: {str(error) or 'found no split'}; add samples or groups, or do without"
         ) from error
+    if not len(validation):
+        raise ValueError(f"{parameter}: found no sample to hold out, expected some; hold out more, or do without")
     if len(missing := np.setdiff1d(y, y[train])):
         raise ValueError(
             f"{parameter}: found no sample of class {missing[0]} among those to train on, expected some of each class, in "
@@ -339,6 +341,8 @@ def refuse_columns(X: Any) -> None:
 def labels_of_one_type(labels: Any, name: str) -> Any:
     """Return labels or groups, numbers without objects; raise ValueError where they are of several types, or missing."""
     array = np.asarray(labels, dtype=object if isinstance(labels, list) else None)
+    if np.ma.is_masked(labels) or (array.dtype.kind in "mM" and np.isnat(array).any()):
+        raise ValueError(f"{name} holds missing values, expected none; leave out or fill what is missing")
     if array.dtype != object or array.ndim != 1 or not len(array):
         return labels
     kinds = [next((kind for kind in (str, Number) if isinstance(label, kind)), type(label)) for label in array]

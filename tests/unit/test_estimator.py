@@ -22,8 +22,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 import clailearn
-from clailearn import CLaIClassifier
+from clailearn import CLaIClassifier, fitting
+from clailearn.fitting import validation_split
 from replication.metrics.classification import expected_calibration_error, top_label
+
+IRIS = load_iris(return_X_y=True)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -211,6 +214,49 @@ def test_numbers_as_objects_and_parameters_of_numpy_are_as_those_of_python() -> 
     other = CLaIClassifier(epochs=np.int64(2), batch_size=np.int64(16), random_state=0).fit(X, y.astype(object))
     np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
     assert other.classes_.dtype == y.dtype
+
+
+@pytest.mark.parametrize(
+    "missing", [np.ma.masked_equal(IRIS[1], 1), np.array(["2020", "2021", "NaT"], "M8[Y]")[IRIS[1]]]
+)
+@pytest.mark.parametrize("name", ["y", "groups"])
+def test_missing_labels_and_groups_are_refused(name: str, missing: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} holds missing values"):
+        CLaIClassifier(epochs=1).fit(IRIS[0], **{"y": IRIS[1], "groups": IRIS[1], name: missing})
+
+
+@pytest.mark.parametrize("most", [None, 30])
+def test_columns_and_probabilities_are_those_of_the_documentation(most: int | None) -> None:
+    X, y = IRIS
+    model = CLaIClassifier(epochs=1, embedding_size=3, max_references=most, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.transform(X), np.hstack(list(model.model_.outputs(X)[0].numpy())))
+    p = softmax(model.decision_function(X) / model.calibration_, axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), (150 * p + 1) / 153)
+
+
+def test_two_classes_have_product_targets_and_the_parzen_loss_its_rule_and_four_dimensions() -> None:
+    X, y = make_moons(60, random_state=0)
+    settings: dict[str, Any] = {"epochs": 2, "calibration": None, "random_state": 0}
+    scores = [CLaIClassifier(target=t, **settings).fit(X, y).decision_function(X) for t in ("zero", "product")]
+    np.testing.assert_array_equal(*scores)
+    model = CLaIClassifier(loss="parzen", **settings).fit(X, y)
+    assert (model.transform(X).shape[1], model.model_.settings["rule"]) == (4, "parzen")
+
+
+def test_groups_and_seed_decide_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = IRIS
+    held_out: list[Any] = []
+
+    def split(*given: Any) -> Any:
+        held_out.append((given, validation_split(*given)[1].tolist()))
+        return validation_split(*given)
+
+    monkeypatch.setattr(fitting, "validation_split", split)
+    for seed in (0, 1):
+        CLaIClassifier(epochs=1, early_stopping=True, random_state=seed).fit(X, y, groups=np.arange(150) // 3)
+    parts = [rows for (_, _, groups, _), rows in held_out if groups is not None]
+    assert len(parts) == 4  # each fit's own, and that of the part that calibration leaves
+    assert parts[1] != parts[3]
 
 
 def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:

@@ -105,6 +105,14 @@ def test_new_classes_join_by_references_alone_where_one_embedding_serves_all() -
     assert set(model.predict(X[TEST])) <= {*range(8), 9}
 
 
+@pytest.mark.parametrize(("rule", "kept"), [("printed", False), ("parzen", True)])
+def test_a_temperature_serves_two_classes_by_the_rule_parzen_alone(rule: Any, kept: bool) -> None:
+    model = fitted(3, conditioning=None, calibration=2, rule=rule)
+    temperature = model.calibration_
+    model.remove_references(model.reference_indices_[model.reference_labels_ == 2])
+    assert model.calibration_ == (temperature if kept else None)
+
+
 def test_a_class_that_comes_first_moves_the_others() -> None:
     names = np.array(["b", "d", "a"])
     x, y = digits(3, TRAIN)

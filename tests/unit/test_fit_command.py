@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from sklearn.metrics import log_loss
 from torch import nn
 
 import clailearn
@@ -94,7 +95,7 @@ def test_a_table_becomes_a_model_of_its_numbers(
     monkeypatch.setattr(fit_command, "STEPS", 30)
     path, out = tmp_path / "my table.csv.gz", tmp_path / "model"
     frame = table()
-    frame.to_csv(path, index=False)
+    frame.to_csv(path, index=False, encoding="utf-8-sig")
     assert main(["fit", str(path), "--out", str(out), "--label", "kind", "--group", "patient"]) == 0
     printed = capsys.readouterr()
     assert "3 classes; 3 columns of numbers: a, b, c" in printed.err
@@ -103,6 +104,20 @@ def test_a_table_becomes_a_model_of_its_numbers(
     rows = json.loads(capsys.readouterr().out)
     assert np.mean([row["label"] == kind for row, kind in zip(rows, frame["kind"], strict=True)]) > 0.8
     assert rows[0]["votes"]["for"][0]["file"].startswith(f"{path}:")
+
+
+def test_figures_are_of_the_rows_held_out_and_statistics_of_the_others(tmp_path: Path) -> None:
+    frame = table().assign(kind=np.random.default_rng(0).permutation(["x", "y"] * 30))  # nothing to learn
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    arguments = f"fit {tmp_path}/table.csv --out {tmp_path}/model --label kind --group patient"
+    assert main(arguments.split()) == 0
+    model, record = clailearn.load(tmp_path / "model"), json.loads((tmp_path / "model" / "model.json").read_text())
+    used = [int(file.rpartition(":")[2]) - 2 for file in record["reference_files"]]
+    others = frame.drop(index=used)
+    found, x = record["held_out"], others[["a", "b", "c"]].to_numpy()
+    assert found["accuracy"] == pytest.approx((np.array(model.predict(x)) == others["kind"]).mean())
+    assert found["log_loss"] == pytest.approx(log_loss(others["kind"], model.probabilities(x)), rel=1e-4)
+    np.testing.assert_allclose(record["input"]["mean"], frame.loc[used, ["a", "b", "c"]].mean())
 
 
 def test_a_class_with_too_few_samples_for_probabilities_is_refused(

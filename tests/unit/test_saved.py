@@ -31,6 +31,10 @@ class Trunk(nn.Module):
         return self.layer(x).relu()
 
 
+class Renamed(Trunk):
+    """The same architecture."""
+
+
 @pytest.mark.parametrize(
     ("labels", "settings"),
     [
@@ -48,7 +52,8 @@ def test_a_saved_estimator_predicts_as_before(tmp_path: Path, labels: Any, setti
     model = CLaIClassifier(**{"epochs": 2, "random_state": 0, **settings}).fit(X[::2], labels[::2])
     model.add_references(X[1:3], labels[1:3])
     model.save(tmp_path / "model")
-    loaded = clailearn.load(tmp_path / "model", trunk=Trunk() if "trunk" in settings else None)
+    loaded = clailearn.load(tmp_path / "model", trunk=Renamed() if "trunk" in settings else None)
+    assert "trunk" in settings or loaded.n_features_in_ == 4
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-6)
     for found, expected in zip(loaded.votes(X[:5]), model.votes(X[:5]), strict=True):
