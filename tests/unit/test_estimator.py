@@ -248,8 +248,9 @@ def test_groups_and_seed_decide_what_is_held_out(monkeypatch: pytest.MonkeyPatch
     held_out: list[Any] = []
 
     def split(*given: Any) -> Any:
-        held_out.append((given, validation_split(*given)[1].tolist()))
-        return validation_split(*given)
+        parts = validation_split(*given)
+        held_out.append((given, parts[1].tolist()))
+        return parts
 
     monkeypatch.setattr(fitting, "validation_split", split)
     for seed in (0, 1):
