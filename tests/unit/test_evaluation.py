@@ -20,9 +20,11 @@ from replication.experiments.evaluation import (
     evaluate_clai,
     evaluate_fewer,
     evaluate_scores,
+    with_witnesses,
 )
 from replication.metrics.classification import expected_calibration_error, top_label
 from replication.models.base import create
+from replication.models.clai import voted
 from replication.models.embedding import Embedded, similarity_means
 from replication.models.run import Run
 from replication.runs.run import RunId
@@ -93,6 +95,26 @@ def test_votes_of_as_many_references_as_there_are_are_those_of_all() -> None:
     value = evaluated(2).metrics.query("rule == 'printed' and shares == 'population'").set_index("metric")["value"]
     for metric in ("accuracy", "auroc", "log_loss", "log_loss_calibrated"):
         assert fewer[f"{metric}_of_160"] == pytest.approx(value[metric])
+
+
+def test_witnesses_are_the_most_similar_of_the_class_and_without_them_others_decide() -> None:
+    run, parts = run_of(4), embedded(4)
+    test, train = parts["test"], parts["train"]
+    parts["test"] = test._replace(z_views=test.z[None] + 0.1)
+    evaluation = evaluate_clai(run, KERNEL, parts)
+    found = with_witnesses(run, KERNEL, parts, evaluation, 30)
+    decided, same = evaluation.predictions.score.argmax(1), []
+    for n, k in enumerate(decided):
+        similarity = KERNEL(test.z[k, n : n + 1], train.z[k]) + KERNEL(test.z[k, n : n + 1] + 0.1, train.z[k])
+        order = [r for r in similarity[0].argsort(descending=True).tolist() if train.y[r] == k]
+        assert found.predictions.witnesses is not None
+        assert found.predictions.witnesses[n].tolist() == order[:30]
+        rest = [r for r in range(200) if r not in order[:30]]
+        one = Embedded(test.z[:, n : n + 1], test.y[n : n + 1], test.z[None, :, n : n + 1] + 0.1)
+        f = voted(similarity_means(run, KERNEL, one, Embedded(train.z[:, rest], train.y[rest])), "printed")
+        same.append(f.argmax() == k)
+    assert found.metrics.iloc[-1].tolist() == ["printed", "population", "same_without_witnesses", np.mean(same)]
+    assert 0 < np.mean(same) < 1
 
 
 def test_fewer_references_are_drawn_with_the_seed_of_the_run() -> None:

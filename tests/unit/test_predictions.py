@@ -14,6 +14,7 @@ from replication.experiments.predictions import (
     load_samples,
     save_predictions,
     save_samples,
+    shared_witnesses,
 )
 from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.metrics.intervals import Fitted, Predictions
@@ -77,6 +78,19 @@ def test_files_of_runs_gather_to_the_file_of_all_runs(tmp_path: Path) -> None:
         gather_predictions(tmp_path / "gathered.parquet", sources)
         save_predictions(tmp_path / "whole.parquet", runs)
         assert (tmp_path / "gathered.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_seeds_share_the_witnesses_that_both_name(tmp_path: Path) -> None:
+    score = np.zeros((2, 3), dtype=np.float32)
+    paths = []
+    for seed, witnesses in enumerate(([[1, 2], [3, 4]], [[2, 1], [5, 6]], [[7, 1], [4, 3]])):
+        given = Predictions(score, score, score, Fitted(1.0), np.array(witnesses))
+        paths.append(tmp_path / "study" / "full" / f"seed{seed}" / "predictions.parquet")
+        paths[-1].parent.mkdir(parents=True)
+        save_predictions(paths[-1], {RunId("study", "full", seed): given})
+    (row,) = shared_witnesses(paths).to_dict("records")
+    assert row["value"] == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3)
+    assert (row["cell"], row["samples"], row["seeds"]) == ("full", 2, 3)
 
 
 def test_votes_at_and_beyond_one_stay_finite(tmp_path: Path) -> None:

@@ -72,9 +72,10 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
 def test_all_references_of_a_class_vote_as_all_do_and_fewer_may_not(model: str, tmp_path: Path) -> None:
     chosen = settings(model)
     members = 64  # more than any class has
-    chosen["inference"] = chosen["inference"] | {"fewer_references": [2, members]}
+    chosen["inference"] = chosen["inference"] | {"fewer_references": [2, members], "witnesses": 3}
     run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
-    metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    metrics, _, predictions = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1]
+    assert (predictions.witnesses is not None) == (model == "clai-m"), "the Parzen vote names none"
     value = metrics[metrics["rule"].isin(["", "printed"])].set_index("metric")["value"]
     for metric in ("accuracy", "log_loss", "log_loss_scaled"):
         assert value[f"{metric}_of_{members}"] == pytest.approx(value[metric], abs=1e-6)

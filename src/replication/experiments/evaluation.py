@@ -174,6 +174,35 @@ def with_references(run: Run, number: int) -> Run:
     return replace(run, settings={**run.settings, "inference": inference})
 
 
+def with_witnesses(
+    run: Run, kernel: Kernel, embedded: Mapping[str, Embedded], evaluation: Evaluation, number: int
+) -> Evaluation:
+    """Return an evaluation of more than two classes that names so many witnesses of each test sample.
+
+    Its metric `same_without_witnesses` is the share of test samples that get the same class where theirs do not vote. All
+    training samples are references.
+    """
+    test, train = embedded["test"], embedded["train"]
+    views = [test.z, *([] if test.z_views is None else test.z_views)]
+    f = torch.from_numpy(evaluation.predictions.score)  # (N, C)
+    decided = f.argmax(1)
+    named = torch.empty(len(f), number, dtype=torch.long)
+    for k in range(run.classes):
+        rows, members = decided == k, (train.y == k).nonzero()[:, 0]
+        similarity = sum(kernel(z[k, rows], train.z[k, members]) for z in views)
+        named[rows] = members[similarity.topk(number).indices]
+    z_named = train.z[:, named]  # (C, N, number, L)
+    similarity = sum(kernel(z[:, :, None], z_named)[:, :, 0] for z in views) / len(views)
+    sign = torch.where(torch.arange(run.classes)[:, None] == decided, 1, -1)
+    rest = len(train.y) * f.T - sign * similarity.sum(2)  # the sum of the other votes, (C, N)
+    same = float((rest.argmax(0) == decided).double().mean())
+    row = {"rule": "printed", "shares": SHARES[0], "metric": "same_without_witnesses", "value": same}
+    return evaluation._replace(
+        metrics=pd.concat([evaluation.metrics, pd.DataFrame([row])], ignore_index=True),
+        predictions=replace(evaluation.predictions, witnesses=named.numpy()),
+    )
+
+
 def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
     """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
     kind = "top-label" if given.score.ndim == 2 else "positive-rate"
@@ -236,6 +265,8 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
     if isinstance(model, Voting) and (numbers := run.settings["inference"].get("fewer_references")):
         more = evaluate_fewer(run, model, embedded or embed_splits(run, model.network), numbers)
         evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, more], ignore_index=True))
+    if isinstance(model, CLaI) and (number := run.settings["inference"].get("witnesses")):
+        evaluation = with_witnesses(run, model.kernel.cpu(), embedded, evaluation, number)
     return model, evaluation, history
 
 

@@ -9,6 +9,7 @@ The predicted class is exact. The files hold no measurements and no identifiers.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
 from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.metrics.intervals import DRAWS, Fitted, Predictions, compare_models
-from replication.runs.run import SAMPLES, RunId
+from replication.runs.run import COLUMNS, SAMPLES, RunId
 
 Floats = NDArray[np.float64]
 BITS = 17
@@ -94,10 +95,30 @@ def compare_runs(samples: Samples, runs: Mapping[RunId, Predictions], draws: int
 
 def compare_predictions(description: Path, predictions: Iterable[Path]) -> pd.DataFrame:
     """Compare the models, or cells, of runs by their files of predictions, on the data that `dataset.json` describes."""
-    data = load(description.parent)
+    data, files = load(description.parent), list(predictions)
     samples, classes = samples_of(data), len(data.info["classes"])
-    found = ((path, one) for path in predictions for _, one in load_predictions(path, samples, classes))
-    return compare_runs(samples, {RunId.parse(path): one for path, one in found})
+    found = ((path, one) for path in files for _, one in load_predictions(path, samples, classes))
+    compared = compare_runs(samples, {RunId.parse(path): one for path, one in found})
+    shared = shared_witnesses(files)
+    return compared if shared.empty else pd.concat([compared, shared])
+
+
+def shared_witnesses(predictions: Iterable[Path]) -> pd.DataFrame:
+    """Return the share of a test sample's witnesses that two seeds of a cell have in common: rows of `comparisons.csv`.
+
+    The value is a mean over test samples and pairs of seeds, without an interval.
+    """
+    cells: dict[str, list[NDArray[np.integer]]] = {}
+    for path in predictions:
+        named = _read(path).filter(like="witness_").to_numpy()
+        if named.size:
+            cells.setdefault(RunId.parse(path).cell, []).append(named)
+    rows = []
+    for cell, runs in cells.items():
+        shares = [(one[:, :, None] == other[:, None]).any(2).mean() for one, other in combinations(runs, 2)]
+        found = {"metric": "shared_witnesses", "value": np.mean(shares), "seeds": len(runs), "draws": 0}
+        rows.append({"cell": cell, "other": "", "samples": len(runs[0]), **found})
+    return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -127,6 +148,8 @@ def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
             rounded = _rounded(score - score.max(axis=1, keepdims=True))
             columns = {f"score_{k}": column for k, column in enumerate(rounded.T)}
             columns["temperature"] = fitted.temperature
+        if given.witnesses is not None:
+            columns |= {f"witness_{k}": column.astype(np.int32) for k, column in enumerate(given.witnesses.T)}
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
 

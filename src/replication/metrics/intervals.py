@@ -247,12 +247,16 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more."""
+    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more.
+
+    witnesses: training samples with the strongest votes for the predicted class (N, n), where a run names them.
+    """
 
     score: NDArray[np.floating]
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
     calibration: Fitted = Fitted()
+    witnesses: NDArray[np.integer] | None = None
 
 
 class Ranked:
