@@ -29,21 +29,13 @@ from replication.runs.registry import REPOSITORY_DATASETS
 logger = logging.getLogger(__name__)
 
 CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
+HELD_OUT = "{:g} of each training class held out for validation (seed {})"
 
 
 def _describe(writer: Writer, channels: int = 3, **entries: Any) -> None:
     """Write `dataset.json` of images with so many channels."""
     units = ["grey level 0-255"] * channels
     writer.describe(kind="images", channels=CHANNELS[channels], units=units, **entries)
-
-
-def _held_out(
-    y: NDArray[np.int64], classes: Sequence[str], settings: Mapping[str, Any], seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
-    """Return the rows of training samples (N,) to train on and those for validation, and in words how they are drawn."""
-    share = settings["validation_share"]
-    words = f"{share:g} of each training class held out for validation (seed {seed})"
-    return *stratified_validation(y, share, seed, classes), words
 
 
 # Pictures
@@ -133,10 +125,10 @@ def prepare_folder(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: 
         parts = rows_by_class(np.array([k for k, _ in whole]), classes, settings, seed)
         files = {split: [whole[row] for row in rows] for split, rows in zip(SPLITS, parts, strict=True)}
     elif "val" not in files:
-        whole = files["train"]
-        *halves, words = _held_out(np.array([k for k, _ in whole]), classes, settings, seed)
+        whole, share = files["train"], settings["validation_share"]
+        halves = stratified_validation(np.array([k for k, _ in whole]), share, seed, classes)
         files["train"], files["val"] = ([whole[row] for row in rows] for rows in halves)
-        rule = f"train and test folders as given; {words}"
+        rule = f"train and test folders as given; {HELD_OUT.format(share, seed)}"
     sizes, side = sizes_of(path for part in files.values() for _, path in part), settings["image_size"]
     first = min(sizes, default=(SIDE, SIDE))
     agreed = first if len(sizes) == 1 and max(first) <= LARGEST_SIDE else (SIDE, SIDE)
@@ -220,14 +212,14 @@ def prepare_cifar10(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed:
 
     with reading(raw.path, CIFAR10.expects):
         train, test = (Batches(raw.path.parent, train=part) for part in (True, False))
-    y = np.array(train.targets, dtype=np.int64)
-    training, validation, words = _held_out(y, train.classes, settings, seed)
-    for split, rows in (("train", training), ("val", validation)):
+    y, share = np.array(train.targets, dtype=np.int64), settings["validation_share"]
+    for split, rows in zip(("train", "val"), stratified_validation(y, share, seed, train.classes), strict=True):
         writer.array(f"x_{split}", train.data[rows])
         writer.array(f"y_{split}", y[rows])
     writer.array("x_test", test.data)
     writer.array("y_test", np.array(test.targets, dtype=np.int64))
-    _describe(writer, classes=train.classes, split_rule=f"official train and test batches; {words}")
+    rule = f"official train and test batches; {HELD_OUT.format(share, seed)}"
+    _describe(writer, classes=train.classes, split_rule=rule)
 
 
 CIFAR10 = Source(
@@ -242,8 +234,6 @@ CIFAR10 = Source(
 
 
 # MedMNIST
-
-OFFICIAL = "official training, validation and test images"
 
 
 def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,7 +287,8 @@ def prepare_medmnist(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed
         labels = column.values(y[:, 0] if y.shape[1:] == (1,) else y, len(x))
         writer.array(f"x_{split}", x.reshape(-1, size, size, channels))
         writer.array(f"y_{split}", column.class_indices(labels, names, positive)[1])
-    _describe(writer, channels, classes=positive_last(names, positive), split_rule=OFFICIAL)
+    rule = "official training, validation and test images"
+    _describe(writer, channels, classes=positive_last(names, positive), split_rule=rule)
 
 
 MEDMNIST = Source(
