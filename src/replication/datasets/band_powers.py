@@ -5,7 +5,6 @@ powers have no absolute unit. The power of a band is the integral of Welch's spe
 windows of four seconds, which overlap by half; a feature is its natural logarithm.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +14,6 @@ import numpy as np
 import pandas as pd
 
 from replication.datasets.sleep_edf import CLASSES, NAME, SOURCE, Floats, epochs_of, open_edf, usable_nights
-
-logger = logging.getLogger(__name__)
 
 BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
 """Limits in Hz, both included: the integral of a band ends where the next one begins."""
