@@ -113,10 +113,7 @@ def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], 
 
 @dataclass
 class Writer:
-    """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`.
-
-    origin: where the data come from, for `dataset.json`.
-    """
+    """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`."""
 
     folder: Path
     origin: Mapping[str, Any]
@@ -152,8 +149,7 @@ class Writer:
     def read(self, name: str, mapped: bool = False) -> Array:
         """Read a written array, or map one that is not empty into memory."""
         path = self.folder / f"{name}.npy"
-        array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-        return array
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
 
     def describe(self, **entries: Any) -> None:
         """Write `dataset.json`: these entries, counts of each split, normalisation statistics and the list of arrays.
@@ -210,7 +206,8 @@ def _counts(y: Array, classes: Sequence[str], **groups: Array) -> dict[str, Any]
 def writing(folder: Path, origin: Mapping[str, Any]) -> Iterator[Writer]:
     """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
 
-    origin: where the data come from. The block calls `Writer.describe` last. Raises InputError when the disk is full.
+    origin: where the data come from, for `dataset.json`. The block calls `Writer.describe` last. Raises InputError when the
+    disk is full.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
