@@ -18,19 +18,17 @@ from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from clailearn.errors import InputError
 from clailearn.limits import lines_of
 from clailearn.tables import INDEX, counts_rows
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.prepared import Writer, narrowed
-from replication.datasets.samples import Column, division, rows_by_class, rows_by_group
+from replication.datasets.prepared import Array, Writer, narrowed
+from replication.datasets.samples import Column, Texts, division, rows_by_class, rows_by_group
 from replication.datasets.sources import Raw, Source
 
 logger = logging.getLogger(__name__)
 
-Array = NDArray[Any]
 ARRAYS_EXPECTED = "one .npz with the arrays x, y and, if any, groups (y.astype(str) makes texts of objects)"
 KINDS = {4: "images", 3: "signals", 2: "features"}
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
@@ -118,8 +116,7 @@ def _is(path: Path, ending: str) -> bool:
 
 def _opened(path: Path) -> TextIO:
     opened: Any = gzip.open if _is(path, ".gz") else open
-    file: TextIO = opened(path, "rt", encoding="utf-8-sig", newline="")
-    return file
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def columns_of(path: Path) -> list[str]:
@@ -197,7 +194,7 @@ def _column(path: Path, name: str) -> Column:
     return Column(path, f"column '{name}'", locate)
 
 
-def texts_of(path: Path, values: "pd.Series[Any]", classes: Sequence[Any] | None = None) -> NDArray[np.str_]:
+def texts_of(path: Path, values: "pd.Series[Any]", classes: Sequence[Any] | None = None) -> Texts:
     """Return the texts of a column (rows,), trimmed; raise InputError, with the line, for one that is missing or odd."""
     column = _column(path, str(values.name))
     column.refuse(values.isna(), "nothing", "a value")

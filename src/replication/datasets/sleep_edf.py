@@ -24,7 +24,7 @@ import pandas as pd
 from clailearn.errors import InputError, kind_of
 from replication.datasets.files import reading as reading_text
 from replication.datasets.prepared import SPLITS, Writer
-from replication.datasets.samples import Column, division, group_split, in_order
+from replication.datasets.samples import Column, Indices, division, group_split, in_order
 from replication.datasets.sources import Raw, Row, Source
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,6 @@ SPREAD = (0.1, 20_000)
 MOST_AFTER = 100
 """Annotated epochs for one of the signal, at most; a hypnogram may go on for long after it."""
 
-Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Settings = Mapping[str, Any]
 Key = tuple[int, int]
@@ -308,8 +307,8 @@ def epochs_of(night: Night, signal: Any, channels: Sequence[str], samples: int, 
     with reading(night.psg):
         crop = signal.get_data(picks=list(channels), start=first, stop=night.starts[-1] + samples)
     crop = (crop - crop.mean(axis=1, keepdims=True)) / crop.std(axis=1, keepdims=True) if standard else 1e6 * crop
-    windows: Floats = np.lib.stride_tricks.sliding_window_view(crop, samples, axis=1)[:, night.starts - first]
-    return windows.transpose(1, 0, 2)
+    windows = np.lib.stride_tricks.sliding_window_view(crop, samples, axis=1)
+    return windows[:, night.starts - first].transpose(1, 0, 2)
 
 
 def usable_nights(

@@ -143,8 +143,7 @@ class Source:
 
 def source_of(name: str) -> Source:
     """Return the source that an entry names: one of `SOURCES`, as the check of the configuration sees to."""
-    source: Source = resolve_name(SOURCES[name])
-    return source
+    return resolve_name(SOURCES[name])
 
 
 def read_sources(table: Path, dataset: str) -> list[Row]:

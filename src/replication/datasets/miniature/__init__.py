@@ -58,8 +58,7 @@ def textures(labels: NDArray[Any], classes: int, size: int, noise: float, rng: n
     light = rng.normal(0, 18, (n, 1, 1, 3)) + 14 * tint[:, None, None, :]
     pixels = 125 + light + rng.uniform(12, 34, (n, 1, 1, 1)) * grating[..., None]
     pixels = pixels + rng.normal(0, noise, (n, size, size, 3))
-    bounded: NDArray[Any] = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
-    return bounded
+    return np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
 
 
 def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
