@@ -37,7 +37,7 @@ class Splits(NamedTuple):
     test: Items
 
 
-class Images(Items):
+class Images(Samples):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     mean, sd: per channel, in units of the pixel values. augmentation: as `training.augmentation` in config.yaml; it alternates
@@ -56,7 +56,7 @@ class Images(Items):
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        self.x, self.labels = torch.tensor(x).to(device), torch.tensor(y)
+        super().__init__(torch.tensor(x).to(device), torch.tensor(y))
         self.y = self.labels.to(device)
         self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
@@ -76,9 +76,6 @@ class Images(Items):
                 f"config key training.augmentation.crop: found {self.crop} for images of {x.shape[2]} x {x.shape[1]} pixels, "
                 "expected less than their size, as their borders are reflected"
             )
-
-    def __len__(self) -> int:
-        return len(self.x)
 
     def begin_epoch(self, epoch: int) -> None:
         self.odd = epoch % 2 == 1
@@ -141,18 +138,15 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals(Items):
+class Signals(Samples):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(
         self, x: NDArray[np.float32], y: NDArray[np.int64], mean: list[float], sd: list[float], device: torch.device
     ) -> None:
-        self.x, self.labels = x, torch.tensor(y)  # x may be memory-mapped: a batch reads its rows
+        super().__init__(x, torch.tensor(y))  # x may be memory-mapped: a batch reads its rows
         self.device = device
         self.normalised = Normalisation("signals", mean, sd, device)
-
-    def __len__(self) -> int:
-        return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
