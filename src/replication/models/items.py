@@ -85,12 +85,11 @@ class Images(Samples):
         drawn = [items] if generator is None else [items, *self._draw_changes(items, generator)]
         rows, *changes = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
-        if generator is None:
-            x = self.normalised(x)
-        else:
-            x = self.normalised(self._move(x, *changes[:4]))
-            if self.colour:
-                x = self._stain(x, torch.stack(changes[4:], 1))
+        if changes:
+            x = self._move(x, *changes[:4])
+        x = self.normalised(x)
+        if levels := changes[4:]:
+            x = self._stain(x, torch.stack(levels, 1))
         # (N, H, W, channels) permuted to (N, channels, H, W) has the channels-last layout, which convolutions prefer.
         return x.permute(0, 3, 1, 2), self.y[rows]
 
