@@ -152,11 +152,7 @@ class Network(Model):
         """Return the scores of the drawn validation samples while the model trains, and their labels."""
         items, number = run.splits.val, run.settings["inference"]["validation_samples"]
         positions = draw_items(items, number, run.id.seed)
-        return self.scores_in_training(run, items, positions), labels_of(items, positions)
-
-    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of the items at these positions, of a model that is not fitted yet."""
-        return self.scores_at(run, items, positions)
+        return self.scores_at(run, items, positions), labels_of(items, positions)
 
     def scores(self, run: Run, items: Items) -> Floats:
         move(self.module, run.device)

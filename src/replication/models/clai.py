@@ -117,8 +117,8 @@ class Voting(Network):
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return the scores of embedded samples, (N,) for two classes, (N, C) for more."""
 
-    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of items, with some training items as references."""
+    def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of items while the model trains, with some training items as references."""
         references = embed(run, self.network, run.splits.train, draw_references(run))
         return self.vote(run, embed(run, self.network, items, positions, further_views(run)), references)
 

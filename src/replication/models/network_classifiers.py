@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
+from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder, move
 from clailearn.learning import class_draw
 from clailearn.trainer import Epoch, Items
 from replication.models.base import Floats, Network, Space, both_spaces, draw_references, draw_shift
@@ -84,15 +84,16 @@ class SupervisedContrastive(Network):
         kind = run.data.info["kind"]
         return 2 if kind == "images" or (kind == "recordings" and run.settings["encoder"]["dropout"] > 0) else 1
 
-    def scores_in_training(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of the items by a read-out that some training items fit."""
+    def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of items while the model trains, by a read-out that some training items fit."""
         return self._fit_read_out(run, draw_references(run))(items, positions)
 
-    def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of the items by a read-out that all training items fit once."""
+    def scores(self, run: Run, items: Items) -> Floats:
+        """Return the scores of all items, by a read-out that all training items fit once."""
+        move(self.module, run.device)
         if self.read_out is None:
             self.read_out = self._fit_read_out(run, torch.arange(len(run.splits.train)))
-        return self.read_out(items, positions)
+        return self.read_out(items, torch.arange(len(items)))
 
     def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Items, Tensor], Floats]:
         """Return the function from positions of items to scores, means over views, that is fitted on training items."""
