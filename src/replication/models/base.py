@@ -91,10 +91,10 @@ class RowClassifier(Model):
 
 
 def on_embeddings(run: Run, embedded: Mapping[str, Embedded]) -> Run:
-    """Return a run whose items are embeddings (N, K L) of its samples, conditions side by side; it tests on the scored ones."""
+    """Return a run whose items are embeddings (N, K L) of its samples, conditions side by side."""
     parts = (embedded[name] for name in Splits._fields)
-    splits = Splits(*(Samples(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
-    return replace(run, embedded=splits._replace(test=getattr(splits, run.scored_split)))
+    items = (Samples(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts)
+    return replace(run, embedded=Splits(*items))
 
 
 class Space(NamedTuple):

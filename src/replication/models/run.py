@@ -160,18 +160,11 @@ class Run:
             )
         return value
 
-    @property
-    def scored_split(self) -> str:
-        """Return the split that figures of merit are of: `test`, or `val` in a study that is `scored_on` validation."""
-        return "val" if self.settings.get("scored_on") == "validation" else "test"
-
     @cached_property
     def splits(self) -> Splits:
-        """Return the items; test items are those that the run is scored on."""
-        if self.embedded is not None:
-            return self.embedded
-        splits = splits_of(self.data, self.settings, self.id, self.device)
-        return splits._replace(test=getattr(splits, self.scored_split))
+        """Return the items; test items are those that the run is scored on, in a study `scored_on` validation those of it."""
+        splits = self.embedded or splits_of(self.data, self.settings, self.id, self.device)
+        return splits._replace(test=splits.val) if self.settings.get("scored_on") == "validation" else splits
 
     @cached_property
     def training(self) -> TrainingSettings:
