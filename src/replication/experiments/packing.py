@@ -13,7 +13,7 @@ from torch.nn.utils.parametrize import is_parametrized, remove_parametrizations
 
 from clailearn.calibration import fit_calibration
 from clailearn.computation import Inputs
-from clailearn.encoders import Classifier, move
+from clailearn.encoders import move
 from clailearn.errors import InputError
 from clailearn.files import WEIGHTS, load_tensors
 from clailearn.inference import sample_references
@@ -23,11 +23,10 @@ from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
 from replication.experiments.evaluation import Scored, evaluate_scores, with_references
-from replication.models.base import Network
+from replication.models.base import Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
-from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
 from replication.runs.run import COLUMNS, DESCRIPTION, RunId, checksums, gather
 
@@ -162,12 +161,8 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
             f"the path of {run.data.info['dataset']} to these files, or leave the model out."
         )
     move(published.network, run.device)
-    model: Network
-    if isinstance(published.network, Classifier):
-        model = CrossEntropy(run.model).around(published.network)
-    else:
-        assert published.kernel is not None
-        model = CLaI(run.model).around(published.network, published.kernel)
+    parts = [published.network] if published.kernel is None else [published.network, published.kernel]
+    model = create(run.model).around(*parts)
     return gather({str(run.id): evaluation.evaluate(run, model)[0].metrics}, COLUMNS["metrics.csv"])
 
 
