@@ -102,7 +102,6 @@ class Voting(Network):
     """An encoder with a condition for each class, a kernel that compares its embeddings, and a rule by which references vote."""
 
     network: Encoder
-    kernel: Kernel
 
     def build(self, run: Run) -> Self:
         return self.around(*build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed))

@@ -72,10 +72,6 @@ def posterior(process: SparseProcess, likelihood: nn.Module, blocks: Iterable[Te
 class GaussianProcess(RowClassifier):
     """A process of rows, standardised with their own statistics; fitted by maximising the evidence lower bound with Adam."""
 
-    scaler: StandardScaler
-    process: SparseProcess
-    likelihood: gpytorch.likelihoods.BernoulliLikelihood
-
     def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int, **settings: Any) -> Self:
         """Fit to a sample of rows (`class_sample`), from k-means centres as inducing points; raise DivergenceError."""
         rows, self.shift = class_sample(y, settings["samples_per_class"], seed)
@@ -137,8 +133,6 @@ class DeepKernelGP(Network):
     """
 
     network: Encoder
-    process: SparseProcess
-    likelihood: gpytorch.likelihoods.BernoulliLikelihood
 
     def build(self, run: Run) -> Self:
         """Set the untrained module. The inducing points start where the untrained encoder puts some of the samples."""

@@ -32,8 +32,6 @@ _LOOSEST = 1e-2
 class Constant(RowClassifier):
     """The log-odds of the prevalence, for every row."""
 
-    value: float
-
     def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int) -> Self:
         self.value = float(logit(np.mean(y)))
         return self
@@ -116,8 +114,6 @@ class Densities:
 
 class StudentTMixture(RowClassifier):
     """The best mixture of those with some numbers of components and degrees of freedom. Two classes only."""
-
-    densities: Densities
 
     def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, **settings: Any) -> Self:
         """Fit every combination, and choose that of the largest ROC-AUC on validation rows; InputError if none converges."""
