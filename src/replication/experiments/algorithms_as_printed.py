@@ -101,11 +101,9 @@ def infer_binary(
     """Run Algorithm 2, collaborative inference, binary; return f (P,), whose sign is the label."""
     z = phi(x)
     batches = partition(x_r, y_r, batch_size)
+    # S joined once: S <- [S, S_batch] for each batch, as printed, would copy it as often.
+    s = torch.cat([similarity(z, phi(x_batch)) for x_batch, _ in batches], dim=1)
     y = torch.cat([y_batch for _, y_batch in batches])
-    # S as a whole, written batch by batch: S <- [S, S_batch], as printed, would copy it for each.
-    s = z.new_empty(len(z), len(y))
-    for r, (x_batch, _) in enumerate(batches):
-        s[:, r * batch_size : (r + 1) * batch_size] = similarity(z, phi(x_batch))
     return s @ y / (y @ y)
 
 
