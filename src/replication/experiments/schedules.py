@@ -132,8 +132,11 @@ EPOCH: dict[str, Any] = {
 
 
 def prepare_epoch(settings: Mapping[str, Any], device: torch.device, case: Case) -> Callable[[], None]:
-    """Return an epoch of CLaI-M by a schedule, always from the same start."""
-    x, labels = random_images(case, device)
+    """Return an epoch of CLaI-M by a schedule, always from the same start: on random images, the classes in turn."""
+    count = case.batches * case.batch_size
+    x = torch.randn(count, CHANNELS, 32, 32, generator=torch.Generator().manual_seed(0))
+    x = x.to(device, memory_format=torch.channels_last)
+    labels = (torch.arange(count) % case.classes).to(device)
     encoder, kernel = build_clai(settings, "clai-m", CHANNELS, case.classes, 0)
     move(encoder, device)
     gaussian = cast(MahalanobisGaussian, kernel.to(device))
@@ -159,10 +162,3 @@ def prepare_epoch(settings: Mapping[str, Any], device: torch.device, case: Case)
         )  # fmt: skip
 
     return epoch
-
-
-def random_images(case: Case, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return images (N, 3, 32, 32), channels-last in memory, and labels (N,), the classes in turn."""
-    count = case.batches * case.batch_size
-    x = torch.randn(count, CHANNELS, 32, 32, generator=torch.Generator().manual_seed(0))
-    return x.to(device, memory_format=torch.channels_last), (torch.arange(count) % case.classes).to(device)
