@@ -157,21 +157,19 @@ def evaluate_fewer(run: Run, model: Voting, embedded: Mapping[str, Embedded], nu
     reading = {"rule": "printed", "shares": SHARES[0]} if printed else {}
     rows = []
     for number in numbers:
-        fewer = with_references(run, number * run.classes)
-        test, val = (
-            Scored(model.vote(fewer, embedded[name], embedded["train"]), embedded[name].y.numpy())
-            for name in ("test", "val")
-        )
+        test, val = votes_of(run, model, embedded, number * run.classes)
         found = evaluate_scores(run, test, val, voted=printed).metrics
         found = found[found["metric"].isin(BY_NUMBER)]
         rows.append(found.assign(metric=found["metric"] + f"_of_{number}", **reading))
     return pd.concat(rows)
 
 
-def with_references(run: Run, number: int) -> Run:
-    """Return the run with votes by so many references."""
-    inference = {**run.settings["inference"], "references": number}
-    return replace(run, settings={**run.settings, "inference": inference})
+def votes_of(run: Run, model: Voting, embedded: Mapping[str, Embedded], references: int) -> tuple[Scored, Scored]:
+    """Return the scores of test and of validation samples by the votes of so many references."""
+    inference = {**run.settings["inference"], "references": references}
+    fewer, train = replace(run, settings={**run.settings, "inference": inference}), embedded["train"]
+    test, val = (Scored(model.vote(fewer, part, train), part.y.numpy()) for part in (embedded["test"], embedded["val"]))
+    return test, val
 
 
 def with_witnesses(

@@ -22,7 +22,7 @@ from clailearn.votes import References
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
-from replication.experiments.evaluation import Scored, evaluate_scores, with_references
+from replication.experiments.evaluation import Scored, evaluate_scores, votes_of
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded
@@ -102,11 +102,7 @@ def _voted(
     items, population = sample_references(train.y, references, run.id.seed)
     rounded = train._replace(z=train.z.half().float())
     kept = References(rounded.z[:, items], train.y[items], items, population)
-    fewer = with_references(run, references)
-    test, val = (
-        Scored(model.vote(fewer, part, rounded), part.y.numpy()) for part in (embedded["test"], embedded["val"])
-    )
-    return _named_by_rows(run, kept), test, val
+    return _named_by_rows(run, kept), *votes_of(run, model, {**embedded, "train": rounded}, references)
 
 
 def _named_by_rows(run: Run, kept: References) -> References:
