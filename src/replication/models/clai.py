@@ -84,8 +84,7 @@ def _gaussian_floor(share: float, size: int) -> float:
 
         return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
 
-    rest = (1 - share) ** 2
-    return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
+    return (1 - share) ** 2 * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
 
 
 def voted(means: ParzenMeans, rule: Rule) -> Floats:
@@ -144,17 +143,13 @@ class CLaI(Voting):
         return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that votes on validation samples, beside the floor of the loss."""
-        constants, measure = self.floor(run), super().validation(run)
-        return lambda: constants | measure()
-
-    def floor(self, run: Run) -> Epoch:
-        """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
+        """Return the function that votes on validation samples, beside the floor of the loss if the kernel's is known."""
+        measure = super().validation(run)
         if self.kernel.name not in FLOORS:
-            return {}
+            return measure
         shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
         floors = [loss_floor(self.kernel, run.training.target, p, run.settings["embedding_size"]) for p in shares]
-        return {"floor": sum(floors) / len(floors)}
+        return lambda: {"floor": sum(floors) / len(floors)} | measure()
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         return voted(similarity_means(run, self.kernel, samples, references), "printed")
