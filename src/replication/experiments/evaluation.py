@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from scipy.special import expit
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -25,14 +24,13 @@ from replication.experiments.latent import signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.intervals import Fitted, Predictions
-from replication.models.base import Model, Network, create
+from replication.models.base import Floats, Labels, Model, Network, create
 from replication.models.clai import CLaI, Voting, voted
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.run import Run
 from replication.runs.registry import MODELS
 from replication.runs.run import RunId
 
-Floats = NDArray[np.float64]
 SHARES = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
@@ -47,7 +45,7 @@ class Scored(NamedTuple):
     """Scores of samples, (N,) for two classes and (N, C) for more, and their labels (N,)."""
 
     score: Floats
-    y: NDArray[np.int64]
+    y: Labels
 
 
 class Evaluation(NamedTuple):
@@ -201,7 +199,7 @@ def with_witnesses(
     )
 
 
-def reliability_of(y: NDArray[np.int64], given: Predictions) -> pd.DataFrame:
+def reliability_of(y: Labels, given: Predictions) -> pd.DataFrame:
     """Return the reliability of predictions before and after calibration: of the top label, of two classes of class 1."""
     kind = "top-label" if given.score.ndim == 2 else "positive-rate"
     diagrams = []

@@ -22,11 +22,10 @@ from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
-from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.classification import Floats, binary_metrics, sample_metrics
 from replication.metrics.intervals import DRAWS, Fitted, Predictions, compare_models
 from replication.runs.run import COLUMNS, SAMPLES, RunId
 
-Floats = NDArray[np.float64]
 BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
 _FITTED = ("temperature", "slope", "intercept", "vote")

@@ -106,7 +106,6 @@ class Voting(Network):
         return self.around(*build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed))
 
     def around(self, network: Encoder, kernel: Kernel) -> Self:
-        """Take this network and this kernel."""
         self.network, self.kernel = network, kernel
         self.module = nn.ModuleList([network, kernel])
         return self

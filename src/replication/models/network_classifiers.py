@@ -35,7 +35,6 @@ class CrossEntropy(Network):
         return self.around(build_classifier(run.settings, run.inputs, run.classes, run.id.seed))
 
     def around(self, network: Classifier) -> Self:
-        """Take this network."""
         self.module = self.network = network
         return self
 

@@ -123,7 +123,6 @@ class Run:
 
     @property
     def classes(self) -> int:
-        """Return the number of classes."""
         return len(self.data.info["classes"])
 
     @property
