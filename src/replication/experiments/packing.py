@@ -98,22 +98,17 @@ def _voted(
     run: Run, model: CLaI, embedded: Mapping[str, Embedded], references: int
 ) -> tuple[References, Scored, Scored]:
     """Return a sample of the references, rounded, and the scores of test and of validation samples by their votes."""
-    train = embedded["train"]
+    train, data = embedded["train"], run.data
     items, population = sample_references(train.y, references, run.id.seed)
     rounded = train._replace(z=train.z.half().float())
-    kept = References(rounded.z[:, items], train.y[items], items, population)
-    return _named_by_rows(run, kept), *votes_of(run, model, {**embedded, "train": rounded}, references)
-
-
-def _named_by_rows(run: Run, kept: References) -> References:
-    """Return references with the rows of their samples in the prepared data, and with the names of their pictures."""
-    if run.data.info["kind"] == "recordings":
-        rows: Any = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
+    if data.info["kind"] == "recordings":
+        rows: Any = np.flatnonzero(recording_rows(data, run.settings, run.id)[0])
     else:
-        rows = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
-    item = kept.item if rows is None else torch.from_numpy(rows)[kept.item]
-    files = [str(name) for name in run.data["files_train"][item]] if "files_train" in run.data.arrays else []
-    return kept._replace(item=item, files=files)
+        rows = drawn_rows(run.settings, run.id, len(data["y_train"]))
+    place = items if rows is None else torch.from_numpy(rows)[items]
+    files = [str(name) for name in data["files_train"][place]] if "files_train" in data.arrays else []
+    kept = References(rounded.z[:, items], train.y[items], place, population, files)
+    return kept, *votes_of(run, model, {**embedded, "train": rounded}, references)
 
 
 def _inputs(run: Run) -> Inputs:
