@@ -18,6 +18,7 @@ from clailearn.errors import InputError
 from clailearn.files import OF_RECORD, checksum_of_record
 from replication.models.clai import build_clai
 from support.hostile import NUMBERS, TEXTS, attack, some_damaged
+from support.repository import lay
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
@@ -137,7 +138,6 @@ def test_published_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "value"), [("calibration", {}), ("classes", [float("nan"), 1.5, 2.5])])
 def test_an_entry_that_would_change_results_without_a_word_is_refused(tmp_path: Path, key: str, value: Any) -> None:
     content = files()["model.safetensors"]
-    (tmp_path / "model.safetensors").write_bytes(content)
-    (tmp_path / "model.json").write_bytes(text({**RECORD, key: value}, content))
+    lay(tmp_path, {"model.safetensors": content, "model.json": text({**RECORD, key: value}, content)})
     with pytest.raises(InputError, match=key):
         clailearn.load(tmp_path)

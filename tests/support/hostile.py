@@ -17,7 +17,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from clailearn.errors import InputError
-from support.repository import contents
+from support.repository import contents, lay
 
 SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "0.3"))
 """Multiplies the number of cases of each parser; 1 for a longer search than that of continuous integration."""
@@ -103,10 +103,7 @@ def attack(
 
     def refuses(case: Mapping[str, bytes]) -> bool:
         shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        for name, content in case.items():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_bytes(content)
+        lay(place, case)
         before = contents(place)
         try:
             parse(place)

@@ -1,5 +1,6 @@
 """This repository: its folders, its settings, read once for all tests, and the values that the paper prints."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ MINI: dict[str, Any] = load_settings(REPOSITORY, use="mini")
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
 PRINTED = pd.read_csv(CONFIG / "printed_values.csv")
+
+
+def lay(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files below a folder by name."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

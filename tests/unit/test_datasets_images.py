@@ -27,6 +27,7 @@ from replication.datasets.miniature import make
 from replication.datasets.prepared import load
 from replication.datasets.sources import Raw, Row, obtain, prepare
 from support.loopback import entry
+from support.repository import lay
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
@@ -52,11 +53,9 @@ def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
     return files, table
 
 
-def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
+def packed(files: dict[str, bytes], folder: Path, form: str) -> Path:
     """Write the files, and another, as a user may have them; returns what `path` may name."""
-    for name, content in (files | {"other.py": b"raise SystemExit"}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    lay(folder, files | {"other.py": b"raise SystemExit"})
     if form in ("gztar", "zip"):
         return Path(shutil.make_archive(str(folder), form, folder))
     return folder / images.BATCHES if form == "folder" else folder
@@ -65,7 +64,7 @@ def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
 @pytest.mark.parametrize("form", ["folder", "parent", "gztar", "zip"])
 def test_the_seven_files_are_official_however_they_are_packed(tmp_path: Path, form: str) -> None:
     files, table = files_of_cifar10(tmp_path)
-    path = lay(files, tmp_path / "own", form)
+    path = packed(files, tmp_path / "own", form)
     raw_files = obtain("cifar10", entry("cifar10", path=str(path)), table, tmp_path / "data", False)
     assert raw_files.version == "official"
     assert [file["file"] for file in raw_files.files] == sorted(images.MEMBERS)
@@ -102,12 +101,9 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     files, table = files_of_cifar10(tmp_path)
-    changed = dict(files)
-    for name, content in change.items():
-        changed[f"{images.BATCHES}/{name}"] = (
-            files[f"{images.BATCHES}/{content}"] if isinstance(content, str) else content
-        )
-    path = lay({name: content for name, content in changed.items() if content is not None}, tmp_path / "own", form)
+    batches = {name: files.get(f"{images.BATCHES}/{content}", content) for name, content in change.items()}
+    changed = files | {f"{images.BATCHES}/{name}": content for name, content in batches.items()}
+    path = packed({name: content for name, content in changed.items() if content is not None}, tmp_path / "own", form)
     with pytest.raises(InputError, match=message):
         obtain("cifar10", entry("cifar10", path=str(path)), table, tmp_path / "data", False)
     assert not (tmp_path / "payload_ran").exists()
@@ -190,14 +186,13 @@ def test_pictures_behind_links_are_read_and_others_counted(tmp_path: Path, caplo
     (folder / "test" / "cat").rename(tmp_path / "elsewhere")
     (folder / "test" / "cat").symlink_to(tmp_path / "elsewhere")
     hidden = ("train/.ipynb_checkpoints/a.png", "train/#recycle/a.png", "__MACOSX/train/cat/a.png", "train/cat/.a.png")
-    for name in (*hidden, "train/cat/notes.heic", "train/top.png", "README.md"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(image_bytes(1))
+    others = ("train/cat/notes.heic", "train/top.png", "README.md")
+    lay(folder, dict.fromkeys((*hidden, *others), image_bytes(1)))
     with caplog.at_level("INFO"):
         data = read_folder(folder, tmp_path / "out")
     counts = {split: part["counts"] for split, part in data.info["splits"].items()}
     assert counts == {"train": [6, 6], "val": [2, 2], "test": [2, 2]}
-    files = ["README.md", "train/cat/notes.heic", "train/top.png"]
+    files = sorted(others)
     assert data.info["exclusions"] == [{"reason": "files that are no pictures of a class", "count": 3, "files": files}]
     assert f"left out: 3 files that are no pictures of a class: {', '.join(files)}" in caplog.text
 
@@ -330,9 +325,7 @@ def test_a_picture_that_is_none_or_of_another_size_is_named(
 
 
 def test_a_picture_beside_the_folders_of_classes_is_left_out_in_whatever_folder_these_are(tmp_path: Path) -> None:
-    for name in ("pets/cat/1.png", "pets/dog/1.png", "pets/preview.png"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    lay(tmp_path, dict.fromkeys(("pets/cat/1.png", "pets/dog/1.png", "pets/preview.png"), b""))
     for folder in (tmp_path, tmp_path / "pets"):
         pictures, others = images.listed(folder, folder)
         assert pictures["all"].keys() == {"cat", "dog"}
@@ -351,9 +344,7 @@ def test_a_picture_beside_the_folders_of_classes_is_left_out_in_whatever_folder_
     ],
 )
 def test_a_layout_without_both_splits_of_every_class_is_refused(tmp_path: Path, names: list[str], message: str) -> None:
-    for name in names:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    lay(tmp_path, dict.fromkeys(names, b""))
     with pytest.raises(InputError, match=message):
         images.listed(tmp_path, tmp_path)
 

@@ -14,7 +14,7 @@ from replication.report.provenance import records_behind, trace
 from replication.runs.registry import CLAIMS
 from replication.runs.run import Recorder, RunId, commit, digest, read_records, records_of, write_records
 from support.published import PUBLISHED, copy_evidence, evidence_for
-from support.repository import REPOSITORY
+from support.repository import REPOSITORY, lay
 
 TABLE1 = REPOSITORY / "paper_figures" / "table1.tex"
 DESCRIPTION = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}
@@ -23,14 +23,11 @@ DESCRIPTION = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}
 def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert commit() == ("unknown", True)
-    files = [Path(name) for name in ("paper_figures/table1.tex", "results/published/a.csv", "README.md", "src/a.py")]
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("committed")
+    rendered = ("paper_figures/table1.tex", "results/published/a.csv", "README.md")
+    lay(tmp_path, dict.fromkeys((*rendered, "src/a.py"), b"committed"))
     for arguments in (["init", "-q"], ["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m"]):
         subprocess.run(["git", *arguments], check=True)
-    for file in files[:3]:
-        file.write_text("rendered")
+    lay(tmp_path, dict.fromkeys(rendered, b"rendered"))
     assert not commit()[1]
     monkeypatch.chdir("results")
     assert not commit()[1]

@@ -21,7 +21,7 @@ from replication.runs.run import EVALUATIONS, RUNS, RunId, records_of, write_rec
 from replication.runs.settings import load_settings, runs_of_study
 from support.predictions import multiclass, write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
-from support.repository import REAL, REPOSITORY, SOURCES, contents
+from support.repository import REAL, REPOSITORY, SOURCES, contents, lay
 
 # What may be tracked
 
@@ -43,8 +43,7 @@ def promoted(source: Path, target: Path) -> set[str]:
 
 def test_no_patient_of_a_credentialed_source_is_published_or_kept_from_before(source: Path, tmp_path: Path) -> None:
     stale = tmp_path / "published" / "mimic-iv" / "evidence" / "signals.csv"
-    stale.parent.mkdir(parents=True)
-    stale.write_text("a patient")
+    lay(stale.parent, {stale.name: b"a patient"})
     files = promoted(source, tmp_path / "published")
     assert "challenge2019/evidence/signals.csv" in files
     assert {f"mimic-iv/evidence/{name}" for name in ("metrics.csv", "latent.csv", "dataset.json")} <= files
