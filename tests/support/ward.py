@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from replication.datasets import mimic_iv
-from replication.datasets.files import describe_files
-from replication.datasets.mimic_iv.sofa import CHARTED_FIO2, FIO2, PAO2, PLATELETS, SPECIMEN, URINE
+from replication.datasets.mimic_iv.sofa import FIO2, PAO2, PLATELETS, SPECIMEN, URINE
 from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
-from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import Raw, prepare
 from support.repository import REAL
 
 SMALL = {"folds": 2, "development_share": None}
@@ -64,10 +61,6 @@ class Ward:
         self.lab(n, hour, PAO2, pao2, specimen)
         if fio2 is not None:
             self.lab(n, hour, FIO2, fio2, specimen)
-
-    def oxygen(self, n: int, hour: float, fio2: float) -> None:
-        """A charted share of oxygen."""
-        self.chart(n, hour, CHARTED_FIO2, fio2)
 
     def culture(self, n: int, hour: float) -> None:
         self.add("hosp/microbiologyevents", n, chartdate=f"{self.at(hour)[:10]} 00:00:00", charttime=self.at(hour))
@@ -128,11 +121,3 @@ def small_ward() -> Ward:
             ward.culture(n, 22)
             ward.drug(n, 23)
     return ward
-
-
-def mimic(ward_rows: dict[str, Any], tmp_path: Path, **changes: Any) -> Prepared:
-    folder = tmp_path / "mimic"
-    paths = write_tables(folder, ward_rows)
-    raw = Raw("mimic-iv", "mimic_iv", "3.1", folder, tuple(describe_files(paths, folder)), "", "", False)
-    prepare(raw, tmp_path / "prepared", MIMIC | changes, 0)
-    return load(tmp_path / "prepared")

@@ -123,8 +123,8 @@ def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> N
     ward = Ward(1, 2, 3, 4)
     for n in (1, 2, 3, 4):
         ward.gas(n, 10, 50)
-    ward.oxygen(2, 5.5, 50)  # four and a half hours before
-    ward.oxygen(3, 11, 50)  # only afterwards
+    ward.chart(2, 5.5, sofa.CHARTED_FIO2, 50)  # four and a half hours before
+    ward.chart(3, 11, sofa.CHARTED_FIO2, 50)  # only afterwards
     ward.lab(4, 9, sofa.FIO2, 50)  # of another specimen
     assert not any(score for hours in ward.sofa(tmp_path).values() for score in hours)
 
@@ -132,9 +132,9 @@ def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> N
 def test_the_latest_charted_share_of_oxygen_serves_where_none_was_measured_with_the_gas(tmp_path: Path) -> None:
     ward = Ward(1, 2, 3)
     for n in (1, 2, 3):
-        ward.oxygen(n, 6.5, 21)
-        ward.oxygen(n, 8, 0.5)
-        ward.oxygen(n, 9, 5)  # neither a fraction nor per cent
+        ward.chart(n, 6.5, sofa.CHARTED_FIO2, 21)
+        ward.chart(n, 8, sofa.CHARTED_FIO2, 0.5)
+        ward.chart(n, 9, sofa.CHARTED_FIO2, 5)  # neither a fraction nor per cent
     ward.gas(1, 10, 120)  # ratio 240
     ward.gas(2, 10, 120, 30)  # the measured share counts: ratio 400
     ward.gas(3, 7, 60)  # at 21 %: ratio 286
@@ -147,7 +147,7 @@ def test_only_arterial_gases_count(tmp_path: Path) -> None:
     for n, drawn in enumerate(("ART.", "VEN.", "MIX.", "CENTRAL VENOUS."), 1):
         ward.gas(n, 5, 40, 50, drawn)
     ward.lab(5, 5, sofa.PAO2, 40)  # drawn nobody knows where
-    ward.oxygen(5, 5, 50)
+    ward.chart(5, 5, sofa.CHARTED_FIO2, 50)
     scores = ward.sofa(tmp_path)
     assert [scores[n][5] for n in range(1, 6)] == [2, 0, 0, 0, 0]
 

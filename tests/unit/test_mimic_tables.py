@@ -15,11 +15,22 @@ from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate
 from replication.datasets.miniature.icu import write_tables
-from replication.datasets.prepared import load
+from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from support.loopback import entry
 from support.repository import SOURCES
-from support.ward import MIMIC, mimic, small_ward
+from support.ward import MIMIC, small_ward
+
+
+def prepared(folder: Path, out: Path, dataset: str = "mimic-iv", **changes: Any) -> Prepared:
+    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), SOURCES, out, False)
+    prepare(raw, out, MIMIC | changes, 0)
+    return load(out)
+
+
+def mimic(ward_rows: dict[str, Any], tmp_path: Path, **changes: Any) -> Prepared:
+    write_tables(tmp_path / "mimic", ward_rows)
+    return prepared(tmp_path / "mimic", tmp_path / "prepared", **changes)
 
 
 def test_hourly_means_labels_and_fahrenheit(tmp_path: Path) -> None:
@@ -96,13 +107,6 @@ def small_tables(tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def rows_of(folder: Path, out: Path, dataset: str = "mimic-iv") -> dict[str, Any]:
-    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), SOURCES, out, False)
-    prepare(raw, out, MIMIC, 0)
-    data = load(out)
-    return {name: np.asarray(values) for name, values in data.arrays.items()}
-
-
 def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path) -> None:
     """3.x as distributed; 2.x, without columns that came later; the demo's folder, also unpacked and one above."""
     older, demo = tmp_path / "mimic-iv-2.2", tmp_path / "above" / "mimic-iv-clinical-database-demo-2.2"
@@ -114,12 +118,9 @@ def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path
             table.to_csv(target, index=False, lineterminator="\r\n")
     (demo / "demo_subject_id.csv").write_text("subject_id\n1\n")
     (demo / "hosp" / "d_labitems.csv").write_text("itemid,label\n")
-    whole = rows_of(small_tables, tmp_path / "a")
+    whole = prepared(small_tables, tmp_path / "a")
     for folder in (older, demo, demo.parent):
-        found = rows_of(folder, tmp_path / f"p{folder.name}")
-        assert found.keys() == whole.keys()
-        for name, values in whole.items():
-            np.testing.assert_array_equal(found[name], values)
+        assert prepared(folder, tmp_path / f"p{folder.name}").info["arrays"] == whole.info["arrays"]
     with pytest.raises(InputError, match="found 3 copies"):
         locate(tmp_path)
 
@@ -148,12 +149,12 @@ def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
 ) -> None:
     """The demo's rows may be passed on, those of MIMIC-IV may not."""
     with pytest.raises(InputError, match=r"datasets\.mimic-iv-demo\.path: found other patients than the 100"):
-        rows_of(small_tables, tmp_path / "a", "mimic-iv-demo")
+        prepared(small_tables, tmp_path / "a", "mimic-iv-demo")
     with connect(small_tables, tmp_path, 1) as database:
         monkeypatch.setattr(tables, "DEMO_PATIENTS", tables.patients_checksum(database))
     with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients .* run mimic-iv-demo"):
-        rows_of(small_tables, tmp_path / "b")
-    rows_of(small_tables, tmp_path / "c", "mimic-iv-demo")
+        prepared(small_tables, tmp_path / "b")
+    prepared(small_tables, tmp_path / "c", "mimic-iv-demo")
 
 
 # Interrupted attempts
@@ -163,7 +164,7 @@ def test_what_a_killed_attempt_left_is_removed(small_tables: Path, tmp_path: Pat
     """Temporary folders hold rows of patients."""
     for name in (".prepared-k1ll_d00", "other"):
         (tmp_path / "out" / name / "scratch" / "spill").mkdir(parents=True)
-    rows_of(small_tables, tmp_path / "out" / "prepared")
+    prepared(small_tables, tmp_path / "out" / "prepared")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", "other"}
 
 
@@ -197,7 +198,7 @@ def test_tables_that_are_not_as_distributed_are_refused_without_showing_a_row(
     path.write_bytes(change(before))
     assert path.read_bytes() != before
     with pytest.raises(InputError, match=message) as raised:
-        rows_of(small_tables, tmp_path / "p")
+        prepared(small_tables, tmp_path / "p")
     assert SECRET not in "".join(traceback.format_exception(raised.value)), "a row of a patient reached the message"
     assert not (tmp_path / "p").exists()
 
