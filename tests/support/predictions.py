@@ -45,8 +45,12 @@ def recordings() -> tuple[Samples, dict[RunId, Predictions]]:
     return Samples(y, stay, stay, fold), runs
 
 
-def write_predicted_evidence(root: Path) -> Path:
-    """Write evidence of two models on four classes below `root` with metrics, comparisons and predictions; return its folder."""
+def write_predicted_evidence(root: Path, of_clai_m: int = 3) -> Path:
+    """Write evidence of two models on four classes below `root` with metrics, comparisons and predictions; return its folder.
+
+    Args:
+        of_clai_m: number of runs of CLaI-M. There are three of cross-entropy.
+    """
     folder = root / "pathmnist" / "evidence"
     folder.mkdir(parents=True)
     description = {
@@ -55,8 +59,8 @@ def write_predicted_evidence(root: Path) -> Path:
     }  # fmt: skip
     (folder / "dataset.json").write_text(json.dumps(description))
     tables, both = {}, {}
-    for model in ("clai-m", "cross-entropy"):
-        samples, runs = multiclass(model, seeds=3)
+    for model, seeds in (("clai-m", of_clai_m), ("cross-entropy", 3)):
+        samples, runs = multiclass(model, seeds)
         save_samples(folder / "samples.parquet", samples)
         save_predictions(folder / f"predictions_{model}.parquet", runs)
         both[model] = {run.seed: part for run, part in runs.items()}

@@ -12,7 +12,7 @@ import pytest
 from clailearn.errors import InputError
 from replication.datasets.prepared import writing
 from replication.datasets.sources import read_sources
-from replication.experiments.predictions import add_runs, save_predictions
+from replication.experiments.predictions import save_predictions
 from replication.report.evidence import is_open, withheld
 from replication.report.figures.render import render
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
@@ -107,51 +107,34 @@ def test_runs_of_uncommitted_code_are_refused(source: Path, tmp_path: Path, file
 
 # How it grows
 
-LAST = "pathmnist/clai-m/seed2"
 
-
-def record(run: RunId, **changes: Any) -> dict[str, Any]:
+def record(run: RunId) -> dict[str, Any]:
     """Return the record of a clean run."""
     own = {"seed": run.seed, "fold": run.fold, "threads": 1}
     settings = {"model": run.cell, "training": {"epochs": 2, "precision": "bfloat16"}}
     shared = {"settings": settings, "versions": {}, "data": {"raw.zip": "sha256:ab"}}
-    return {"run": str(run), "commit": "c0ffee", "dirty": False, **own, **shared, **changes}
+    return {"run": str(run), "commit": "c0ffee", "dirty": False, **own, **shared}
+
+
+def write_evidence(root: Path, of_clai_m: int) -> Path:
+    """Write evidence of so many seeds of CLaI-M, and of three of cross-entropy, below `root`; return `root`."""
+    folder = write_predicted_evidence(root, of_clai_m)
+    seeds = {"clai-m": of_clai_m, "cross-entropy": 3}
+    runs = [RunId("pathmnist", model, seed) for model in seeds for seed in range(seeds[model])]
+    rows = [f"pathmnist,{run.cell},{run.seed},,{epoch},0.{epoch}{run.seed}\n" for run in runs for epoch in (1, 2)]
+    (folder / "history.csv").write_text("name,cell,seed,fold,epoch,loss\n" + "".join(rows))
+    write_records(folder / RUNS, [record(run) for run in runs])
+    return root
 
 
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
-    """Evidence of three seeds of two models."""
-    folder = write_predicted_evidence(tmp_path / "real")
-    models = ("clai-m", "cross-entropy")
-    steps = [(model, seed, epoch) for model in models for seed in range(3) for epoch in (1, 2)]
-    rows = [f"pathmnist,{model},{seed},,{epoch},0.{epoch}{seed}\n" for model, seed, epoch in steps]
-    (folder / "history.csv").write_text("name,cell,seed,fold,epoch,loss\n" + "".join(rows))
-    runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
-    write_records(folder / RUNS, [record(run) for run in runs])
-    return tmp_path / "real"
+    return write_evidence(tmp_path / "real", of_clai_m=3)
 
 
 @pytest.fixture
-def target(real: Path, tmp_path: Path) -> Path:
-    """The same without the last seed of CLaI-M."""
-    target = tmp_path / "published"
-    shutil.copytree(real, target)
-    folder = target / "pathmnist" / "evidence"
-    for name in ("metrics.csv", "history.csv"):
-        table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
-        gone = (table.get("cell", table.get("model")) == "clai-m") & (table["seed"] == "2")
-        table[~gone].to_csv(folder / name, index=False)
-    (folder / "predictions_clai-m.parquet").unlink()
-    add_runs(
-        folder / "predictions_clai-m.parquet",
-        real / "pathmnist/evidence/predictions_clai-m.parquet",
-        {"seed0", "seed1"},
-    )
-    comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
-    comparisons.loc[comparisons["cell"] == "clai-m", ["value", "low", "high", "p"]] = "0"
-    comparisons.to_csv(folder / "comparisons.csv", index=False)
-    write_records(folder / RUNS, [entry for entry in records_of(folder) if entry["run"] != LAST])
-    return target
+def target(tmp_path: Path) -> Path:
+    return write_evidence(tmp_path / "published", of_clai_m=2)
 
 
 def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) -> None:
@@ -231,9 +214,8 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     for file, text in before.items():
         assert (folder / file).read_text().startswith(text)
     history = pd.read_csv(folder / "history.csv")
-    assert history[["seed", "seconds"]].to_numpy().tolist() == [
-        [run.seed, seconds] for run in (first, second) for seconds in (2.0, 5.0)
-    ]
+    expected = [[run.seed, seconds] for run in (first, second) for seconds in (2.0, 5.0)]
+    assert history[["seed", "seconds"]].to_numpy().tolist() == expected
     assert [entry["run"] for entry in records_of(folder)] == sorted(map(str, (first, second)))
 
 
@@ -257,9 +239,8 @@ def test_cells_of_a_study_with_predictions_are_compared_as_they_come(tmp_path: P
             with pytest.raises(InputError, match=f"needs predictions of all runs. Replace all: --replace {name}"):
                 publish([name], real, target, settings)
             (real / name / "cross-entropy" / "seed0").rename(tmp_path / "away")
-            with pytest.raises(
-                InputError, match=f"found no finished run {name}/cross-entropy/seed0, which is published"
-            ):
+            message = f"found no finished run {name}/cross-entropy/seed0, which is published"
+            with pytest.raises(InputError, match=message):
                 publish([], real, target, settings, replace=[name])
             (tmp_path / "away").rename(real / name / "cross-entropy" / "seed0")
             publish([], real, target, settings, replace=[name])
