@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import pandas as pd
 import pytest
 
 from replication.report.tables.render import trials as table_of_trials
@@ -82,12 +83,8 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 
 
 @cache
-def best_trials() -> dict[str, dict[str, int]]:
-    """Return the number of the chosen trial by tuning and model."""
-    best: dict[str, dict[str, int]] = {}
-    for row in table_of_trials(sources_for("supplement/tableS3"), []).query("chosen == True").to_dict("records"):
-        best.setdefault(row["study"], {})[row["model"]] = int(row["trial"].removeprefix("trial"))
-    return best
+def best_trials() -> pd.DataFrame:
+    return table_of_trials(sources_for("supplement/tableS3"), []).query("chosen == True")
 
 
 def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() -> None:
@@ -100,10 +97,10 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() ->
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
-    if tuning not in best_trials():
+    best = best_trials().query("study == @tuning").set_index("model")["trial"].to_dict()
+    if not best:
         pytest.skip(f"no evidence of {tuning} is published")
-    best = best_trials()[tuning]
     assert best.keys() <= REAL["tuning"][dataset]["spaces"].keys()  # published trials may be of some models alone
-    drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
+    drawn = {m: trial_settings(REAL, tuning, f"{m}_{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
     assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}
