@@ -19,17 +19,13 @@ from replication.report.texts import csv_text, replace_block, sidecar
 from replication.runs.outputs import declared
 from replication.runs.registry import CLAIMS, FIGURES, TABLES
 from replication.runs.run import RUNS, digest, records_of
-from support.published import EXPECTED, evidence_for, sources_for
+from support.published import EXPECTED, caption, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
 TRACKED = REPOSITORY / "paper_figures"
 LARGEST_MB = 84
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
-
-
-def caption(name: str) -> str:
-    return (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text()
 
 
 def tracked_claims() -> list[dict[str, str]]:

@@ -12,8 +12,8 @@ from replication.report.evidence import Evidence
 from replication.report.tables.layout import Sources
 from replication.runs.outputs import declared, descriptions, evidence_behind
 from replication.runs.registry import CLAIMS
-from replication.runs.run import DESCRIPTION, RUNS
-from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
+from replication.runs.run import DESCRIPTION, RUNS, read_records, write_records
+from support.repository import CONFIG, PRINTED, PUBLISHED, REAL, REPOSITORY
 
 EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)
 """All datasets, and what else claims rest on."""
@@ -42,16 +42,19 @@ def without_models(root: Path, models: Collection[str]) -> None:
                 frame[~frame[column].isin(models)].to_csv(file, index=False)
             elif "clai-m" in models:  # what shows CLaI-M alone names no model
                 file.unlink()
-        lines = [
-            line for line in records.read_text().splitlines() if json.loads(line)["run"].split("/")[1] not in models
-        ]
-        records.write_text("".join(f"{line}\n" for line in lines))
+        kept = [record for record in read_records(records) if record["run"].split("/")[1] not in models]
+        write_records(records, kept)
 
 
 def describe(root: Path, name: str, **changes: Any) -> None:
     """Change entries of the description of copied evidence."""
     path = root / name / "evidence" / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def caption(output: str) -> str:
+    """Return the text that goes with a table or a figure."""
+    return (REPOSITORY / "workflow" / "report" / f"{output}.rst").read_text()
 
 
 def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:

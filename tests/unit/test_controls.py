@@ -23,7 +23,7 @@ from replication.runs.registry import MODELS
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
-from support.training import clouds, pictures, rows
+from support.training import pictures, rows
 
 CLASSES = 3
 
@@ -116,10 +116,18 @@ def test_an_untrained_convolutional_trunk_has_its_filters() -> None:
     assert z.std(1).min() > 0.01
 
 
+def clouds(n: int, seed: int) -> Embedded:
+    """Return embeddings under the condition of each class, the class moved away from the others."""
+    y = torch.arange(n) % CLASSES
+    z = torch.randn(CLASSES, n, 4, generator=torch.Generator().manual_seed(seed))
+    z[..., 0] += one_vs_rest(y, CLASSES) > 0
+    return Embedded(z, y)
+
+
 def test_rules_agree_on_the_samples_that_neither_or_both_call_positive() -> None:
     """A third of the samples is positive, and the offset 1 - 2p of the printed rule calls more of them so."""
     run, kernel = rows_run("clai-m", inference={"references": "all"}), MahalanobisGaussian(4, "identity")
-    train, test = clouds(300, 0, CLASSES, 1.0), clouds(200, 1, CLASSES, 1.0)
+    train, test = clouds(300, 0), clouds(200, 1)
     found = measure_agreement(run, kernel, {"train": train, "test": test})
     means = parzen_means(kernel, test.z, train.z, train.y)
     called = [float((decide(means, rule) > 0).double().mean()) for rule in ("printed", "parzen")]

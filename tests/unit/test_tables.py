@@ -15,16 +15,14 @@ from replication.report.tables.layout import Best, Block, Group, Layout, number,
 from replication.report.tables.render import Table, render
 from replication.runs.outputs import declared
 from replication.runs.registry import TABLES
-from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
+from support.published import PUBLISHED, caption, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 
 ONE_OF_EACH = ("pathmnist", "sleepedf-bands", "challenge2019")
 
 
 def rendered(name: str, root: Path = PUBLISHED) -> Table:
-    return render(
-        name, declared(name), sources_for(name, root), (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text()
-    )
+    return render(name, declared(name), sources_for(name, root), caption(name))
 
 
 @pytest.mark.parametrize("name", ["table1", "table3"])
@@ -70,9 +68,8 @@ def test_the_two_forms_show_the_same_texts_each_in_its_own_spelling() -> None:
 
 def test_a_new_table_is_an_entry_as_the_recipe_has_it() -> None:
     text = (REPOSITORY / "docs" / "extending.md").read_text()
-    ((name, entry),) = yaml.safe_load(
-        re.findall(r"```yaml\n(supplement/table.*?)```", text, flags=re.DOTALL)[0]
-    ).items()
+    (block,) = re.findall(r"```yaml\n(supplement/table.*?)```", text, flags=re.DOTALL)
+    ((name, entry),) = yaml.safe_load(block).items()
     table = render(name, entry, sources_for("table1"), "Accuracy by rule.")
     metrics = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "metrics.csv")
     means = 100 * metrics.query("cell == 'clai-c' and metric == 'accuracy'").groupby("rule")["value"].mean()
@@ -154,16 +151,11 @@ def test_differences_from_cross_entropy_are_those_over_samples_where_cells_were_
     root, name = copy_evidence(tmp_path / "published", "votes-bands"), "supplement/tableS9"
     (root / "votes-bands" / "evidence" / "comparisons.csv").unlink()
     over_seeds = rendered(name, root).frame.set_index(["model", "metric"])
-    row = {
-        "cell": "cross-entropy",
-        "other": "parzen-vote",
-        "metric": "log_loss",
-        "value": 0.01,
-        "low": 0.005,
-        "high": 0.02,
-    }
-    compared = pd.DataFrame([row | {"p": 0.01, "samples": 16, "seeds": 5, "draws": 1000}])
-    compared.to_csv(root / "votes-bands" / "evidence" / "comparisons.csv", index=False)
+    text = (
+        "cell,other,samples,seeds,draws,metric,value,low,high,p\n"
+        "cross-entropy,parzen-vote,16,5,1000,log_loss,0.01,0.005,0.02,0.01\n"
+    )
+    (root / "votes-bands" / "evidence" / "comparisons.csv").write_text(text)
     over_samples, columns = rendered(name, root).frame.set_index(["model", "metric"]), ["mean", "low", "high"]
     assert over_samples.loc[("parzen-vote", "log_loss_less"), columns].tolist() == [-0.01, -0.02, -0.005]
     assert ("clai-m", "log_loss_less") in over_seeds.index
