@@ -96,9 +96,8 @@ def test_hours_that_are_left_are_those_of_this_machine(tmp_path, capsys):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / COSTS).write_text("name,cell,runs,hours\ncifar10,clai-m,3,1.0\ncifar10,clai-c,3,1.0\n")
     (tmp_path / PROFILE).write_text("default-resources: {slurm_partition: a, slurm_account: b}\n")
-    assert "6 runs are left: 6.0 core-hours on machines like those of the tracked runs." in plan_text(
-        tmp_path, settings
-    )
+    text = plan_text(tmp_path, settings)
+    assert "6 runs are left: 6.0 core-hours on machines like those of the tracked runs." in text
     run = tmp_path / "results/afternoon/cifar10/clai-m/seed0"
     (run / "run.json").write_text('{"cpu_seconds": 1200}')
     (run / "evaluation.json").write_text('{"cpu_seconds": 600}')

@@ -94,11 +94,9 @@ def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
 
 
 def test_a_difference_rests_on_the_runs_of_both_models() -> None:
-    frame = pd.DataFrame(
-        {"dataset": ["a"], "study": ["s"], "cell": ["full_x"], "model": ["clai-m"], "other": ["clai-c"]}
-    )
+    row = {"dataset": "a", "study": "s", "cell": "full_x", "model": "clai-m", "other": "clai-c"}
     records = [{"run": f"s/{cell}/seed0"} for cell in ("full_x", "cosine_x", "cross-entropy")]
-    ((_, behind),) = trace(frame, {}, records)
+    ((_, behind),) = trace(pd.DataFrame([row]), {}, records)
     assert [record["run"] for record in behind] == ["s/full_x/seed0", "s/cosine_x/seed0"]
 
 

@@ -160,9 +160,8 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: 
 
 def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text('{"format": 2, "estimator": "CLaIClassifier"}')
-    with pytest.raises(
-        InputError, match=r"found format 2, .* expected 3\. Take a published model anew.*fit an estimator"
-    ):
+    message = r"found format 2, .* expected 3\. Take a published model anew.*fit an estimator"
+    with pytest.raises(InputError, match=message):
         clailearn.load(tmp_path)
 
 

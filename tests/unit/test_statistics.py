@@ -3,16 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from replication.metrics.intervals import TRAINING_SHARE, holm, interval, replicates, spread
 from support.repository import REAL
 
-Floats = NDArray[np.float64]
 
-
-def series(values: Floats | list[float], unit: str) -> pd.Series:
+def series(values: list[float], unit: str) -> pd.Series:
     return pd.Series(values, dtype=float).rename_axis(unit)
 
 

@@ -192,9 +192,8 @@ def test_operations_are_those_of_a_count_by_hand(model: str) -> None:
 
 def test_the_columns_of_an_orthonormal_head_stay_so_under_weight_decay() -> None:
     block = {"trunk": "mlp", "width": 8, "layers": 1, "head": "orthonormal"}
-    encoder, kernel = build_clai(
-        {"encoder": block, "embedding_size": 4, "kernel": {"metric": "full"}}, "clai-m", 3, 2, 0
-    )
+    own = {"encoder": block, "embedding_size": 4, "kernel": {"metric": "full"}}
+    encoder, kernel = build_clai(own, "clai-m", 3, 2, 0)
     optimiser = torch.optim.AdamW(encoder.parameters(), lr=0.1, weight_decay=0.1)
     x = torch.randn(16, 3, generator=torch.Generator().manual_seed(0))
     for _ in range(3):
