@@ -1,5 +1,8 @@
 """This repository: its folders, its settings, read once for all tests, and the values that the paper prints."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,14 @@ MINI: dict[str, Any] = load_settings(REPOSITORY, use="mini")
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
 PRINTED = pd.read_csv(CONFIG / "printed_values.csv")
+
+
+def run_script(script: str, *arguments: str, **environment: str) -> str:
+    """Run a script in a process of its own, with these variables; it must end well. Return what it prints."""
+    command, variables = [sys.executable, "-c", script, *arguments], os.environ | environment
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
 
 def lay(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -6,25 +6,13 @@ convolution is wrong where the stride is larger than the width of the input.
 """
 
 import logging
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from replication.models import run
 from replication.models.run import choose_precision
-
-
-def run_alone(script: str, **environment: str) -> None:
-    """Run a script in a process of its own, with these variables; it must end well."""
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
+from support.repository import run_script
 
 TRAIN = """
 import copy, sys
@@ -59,7 +47,7 @@ for width in (4, 6, 8, 12):
 
 @pytest.mark.parametrize("instructions", ["AVX2", "DEFAULT"])
 def test_gradients_of_narrow_encoders_are_those_in_double_precision(instructions: str) -> None:
-    run_alone(TRAIN, ONEDNN_MAX_CPU_ISA=instructions)
+    run_script(TRAIN, ONEDNN_MAX_CPU_ISA=instructions)
 
 
 SMALLER_THAN_A_STRIDE = """
@@ -84,7 +72,7 @@ for trunk, x in [
 
 def test_gradients_read_no_memory_that_nothing_wrote_where_a_stride_is_larger_than_a_picture() -> None:
     # The C library then fills memory that it hands out with the byte 0x5a, which is 1.5e16 in bfloat16.
-    run_alone(SMALLER_THAN_A_STRIDE, MALLOC_PERTURB_="165")
+    run_script(SMALLER_THAN_A_STRIDE, MALLOC_PERTURB_="165")
 
 
 @pytest.mark.parametrize(("native", "precision"), [(True, "bfloat16"), (False, "float32")])

@@ -1,14 +1,12 @@
 """A job computes with the threads that it was told, its failure is told last, and a finished run keeps no checkpoint."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from replication.runs.run import THREAD_VARIABLES, failures, remove_finished_checkpoints, write_checksums
-from support.repository import REPOSITORY
+from support.repository import REPOSITORY, run_script
 
 POOLS = """
 from replication.runs.run import use_threads
@@ -22,10 +20,7 @@ print(torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info
 
 @pytest.mark.parametrize("before", ["", "import numpy, torch, sklearn.ensemble"], ids=["not loaded", "loaded"])
 def test_all_libraries_of_threads_get_one_number_whether_loaded_or_not(before: str) -> None:
-    variables = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
-    command = [sys.executable, "-c", POOLS.format(before=before)]
-    done = subprocess.run(command, env=variables | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True)
-    numbers = done.stdout.split()
+    numbers = run_script(POOLS.format(before=before), **dict.fromkeys(THREAD_VARIABLES, "1")).split()
     assert len(numbers) > 2  # torch, and the pools of at least two libraries
     assert set(numbers) == {"2"}
 

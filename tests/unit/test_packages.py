@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import clailearn
-from support.repository import PUBLISHED, REPOSITORY
+from support.repository import PUBLISHED, REPOSITORY, run_script
 
 SOURCE = REPOSITORY / "src"
 LAYERS = ["clailearn", "runs", "metrics", "datasets", "models", "experiments", "report"]
@@ -27,7 +27,7 @@ MODULES = sorted(SOURCE.glob("clailearn/*.py")) + sorted(SOURCE.glob("replicatio
 ABSENT = "pandas duckdb jsonschema yaml gpytorch matplotlib seaborn mne medmnist torchvision snakemake replication"
 """Of the environment, what such an installation has not; that the method imports nothing else is seen below."""
 
-PREAMBLE = """
+COMMAND = """
 import sys
 import warnings
 from importlib.machinery import PathFinder
@@ -49,13 +49,11 @@ warnings.simplefilter("ignore")
 import clailearn
 
 assert clailearn.__file__.startswith(wheel), clailearn.__file__
-"""
-
-COMMAND = """
 from clailearn.cli import main
 
 sys.exit(main(sys.argv[3:]))
 """
+"""The command where the wheel, its dependencies and Pillow are all that can be imported."""
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +71,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "unpacked"
 
 
-def run_alone(wheel: Path, script: str, *arguments: str) -> str:
-    """Run a script where the wheel, its dependencies and Pillow are all that can be imported; return what it prints."""
-    command = [sys.executable, "-c", PREAMBLE + script, str(wheel), ABSENT, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr[-2000:]
-    return result.stdout
-
-
 def test_the_wheel_holds_the_method_alone(wheel: Path) -> None:
     info = f"clailearn-{clailearn.__version__}.dist-info"
     assert sorted(path.name for path in wheel.iterdir()) == ["clailearn", info]
@@ -96,7 +86,8 @@ def test_the_command_gives_the_published_votes_about_published_pictures(wheel: P
         pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(28, 28, 3)
         Image.fromarray(pixels).save(tmp_path / f"{row['image']}.png")
     folder = PUBLISHED / "pathmnist" / "models" / "clai-m"
-    entries = json.loads(run_alone(wheel, COMMAND, "predict", str(folder), str(tmp_path), "--votes", "1", "--json"))
+    arguments = (str(wheel), ABSENT, "predict", str(folder), str(tmp_path), "--votes", "1", "--json")
+    entries = json.loads(run_script(COMMAND, *arguments))
     by_image = {Path(entry["input"]).stem: entry for entry in entries}
     assert by_image.keys() == {row["image"] for row in images}
     for row in images:
