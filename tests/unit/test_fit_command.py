@@ -58,6 +58,7 @@ def test_pictures_of_any_size_become_a_model_and_the_last_line_predicts_one(
     record = json.loads((tmp_path / "model" / "model.json").read_text())
     held_out = record["held_out"]
     assert f"6 samples held out: accuracy {held_out['accuracy']:.1%}, log loss" in printed.out
+    assert "the most frequent class for all: accuracy 50.0%" in printed.out
     assert (held_out["accuracy_of_majority"], held_out["accuracy"] >= 0.5) == (0.5, True)
     command = shlex.split(printed.out.splitlines()[-1])
     assert main(command[1:]) == 0
@@ -100,6 +101,7 @@ def test_a_table_becomes_a_model_of_its_numbers(
     printed = capsys.readouterr()
     assert "3 classes; 3 columns of numbers: a, b, c" in printed.err
     assert "12 held out in 2 whole groups by seed 0" in printed.err
+    assert "epoch 30 of 30" in printed.err
     assert main([*shlex.split(printed.out.splitlines()[-1])[1:], "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert np.mean([row["label"] == kind for row, kind in zip(rows, frame["kind"], strict=True)]) > 0.8
@@ -107,7 +109,7 @@ def test_a_table_becomes_a_model_of_its_numbers(
 
 
 def test_figures_are_of_the_rows_held_out_and_statistics_of_the_others(tmp_path: Path) -> None:
-    frame = table().assign(kind=np.random.default_rng(0).permutation(["x", "y"] * 30))  # nothing to learn
+    frame = table().assign(kind=np.random.default_rng(0).permutation(["x", "y", "x"] * 20))  # nothing to learn
     frame.to_csv(tmp_path / "table.csv", index=False)
     arguments = f"fit {tmp_path}/table.csv --out {tmp_path}/model --label kind --group patient"
     assert main(arguments.split()) == 0
@@ -117,6 +119,7 @@ def test_figures_are_of_the_rows_held_out_and_statistics_of_the_others(tmp_path:
     found, x = record["held_out"], others[["a", "b", "c"]].to_numpy()
     assert found["accuracy"] == pytest.approx((np.array(model.predict(x)) == others["kind"]).mean())
     assert found["log_loss"] == pytest.approx(log_loss(others["kind"], model.probabilities(x)), rel=1e-4)
+    assert found["accuracy_of_majority"] == pytest.approx((others["kind"] == "x").mean())
     np.testing.assert_allclose(record["input"]["mean"], frame.loc[used, ["a", "b", "c"]].mean())
 
 
@@ -179,17 +182,6 @@ def test_a_folder_that_does_not_serve_is_refused(
         main(["fit", str(pictures), "--out", str(out), *arguments])
     assert message in capsys.readouterr().err
     assert not out.exists()
-
-
-def test_the_largest_class_and_the_steps_are_as_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(fit_command, "STEPS", 30)
-    table().assign(kind=["x", "y", "x"] * 20).to_csv(tmp_path / "table.csv", index=False)
-    assert main(["fit", str(tmp_path / "table.csv"), "--out", str(tmp_path / "model"), "--label", "kind"]) == 0
-    printed = capsys.readouterr()
-    assert "the most frequent class for all: accuracy 66.7%" in printed.out
-    assert "epoch 30 of 30" in printed.err
 
 
 def test_pictures_are_mirrored_in_training_alone() -> None:
