@@ -127,9 +127,10 @@ def test_a_checkpoint_keeps_the_seconds_of_all_processes_and_epochs(tmp_path: Pa
 @pytest.mark.parametrize(
     "damage", [lambda _: b"", lambda whole: whole[:300], lambda whole: whole.replace(b"loss", b"lose")]
 )
-def test_file_that_is_no_checkpoint_is_not_used(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_file_that_is_no_checkpoint_of_this_fit_is_not_used(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.pt"
     Checkpoint(path, "").save("epoch 1", {"history": [{"loss": 0.5}]})
+    assert Checkpoint(path, "other").load() is None
     path.write_bytes(damage(path.read_bytes()))
     assert Checkpoint(path, "").load() is None
 

@@ -22,11 +22,9 @@ from support.interruptible import trained
 from support.training import SETTINGS, samples, small_encoder
 
 
-def run(
-    model: Encoder, validate: Callable[[], Epoch] = dict, checkpoint: Checkpoint | None = None, **changes: Any
-) -> list[Epoch]:
+def run(model: Encoder, validate: Callable[[], Epoch] = dict, **changes: Any) -> list[Epoch]:
     settings = dataclasses.replace(SETTINGS, **changes)
-    return collaborative_learning(model, Cosine(), samples(), 3, settings, validate, checkpoint)
+    return collaborative_learning(model, Cosine(), samples(), 3, settings, validate, None)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +83,6 @@ def test_a_rate_rises_and_falls_in_a_straight_line_or_along_a_cosine(schedule: A
     steps, top = np.arange(8, 33, 4), 0.25 * 33 - 1
     np.testing.assert_allclose(rates[1:], 0.8 * fall((steps - top) / (32 - top)), atol=1e-4)
     assert rates[0] < rates[1]
-
-
-def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
-    run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "a"))
-    other = run(small_encoder(), checkpoint=Checkpoint(tmp_path / "c.pt", "b"), epochs=2)
-    assert other == run(small_encoder(), epochs=2)
 
 
 def convnet() -> ConvNet:
