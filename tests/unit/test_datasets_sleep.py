@@ -338,9 +338,8 @@ def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(recordings: Path) 
     marks = mne.read_annotations(recordings / "SC4011EC-Hypnogram.edf")
     names = {"1": "N1", "2": "N2", "3": "N3", "4": "N3", "R": "REM", "W": "W"}
     for onset, stage in zip(own["onset_s"], own["stage"], strict=True):
-        (text,) = [
-            d for o, n, d in zip(marks.onset, marks.duration, marks.description, strict=True) if o <= onset < o + n
-        ]
+        marked = zip(marks.onset, marks.duration, marks.description, strict=True)
+        (text,) = [d for o, n, d in marked if o <= onset < o + n]
         assert names[text[-1]] == stage
     asleep = own.loc[own["stage"] != "W", "onset_s"]
     assert asleep.min() - own["onset_s"].min() <= 360

@@ -24,9 +24,8 @@ def digits(classes: int, rows: slice) -> tuple[Any, Any]:
 
 
 def fitted(classes: int, **settings: Any) -> CLaIClassifier:
-    return CLaIClassifier(**{"epochs": 5, "random_state": 0, "calibration": None, **settings}).fit(
-        *digits(classes, TRAIN)
-    )
+    model = CLaIClassifier(**{"epochs": 5, "random_state": 0, "calibration": None, **settings})
+    return model.fit(*digits(classes, TRAIN))
 
 
 @pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "parzen"])
@@ -80,9 +79,8 @@ def test_scores_are_those_of_the_references_that_joined_and_stayed(classes: int,
     model.remove_references(gone)
     kept = np.setdiff1d(np.arange(len(everything)), gone)
     np.testing.assert_array_equal(model.reference_indices_, kept)
-    np.testing.assert_allclose(
-        model.decision_function(test), scores(model, test, everything[kept], named[kept]), atol=1e-6
-    )
+    expected = scores(model, test, everything[kept], named[kept])
+    np.testing.assert_allclose(model.decision_function(test), expected, atol=1e-6)
     np.testing.assert_array_equal(model.class_count_, np.bincount(named[kept]))
     assert model.add_references(more[:1], labels[:1]).reference_indices_[-1] == len(everything)
 
@@ -184,9 +182,8 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
     held_out = np.where(groups % 3 == 0, 0, -1)
     splits = [(np.flatnonzero(held_out < 0), np.flatnonzero(held_out == 0))]
     settings = {"epochs": 3, "random_state": 0}
-    one, other = (
-        CLaIClassifier(calibration=parts, **settings).fit(x, y) for parts in (PredefinedSplit(held_out), splits)
-    )
+    given = (PredefinedSplit(held_out), splits)
+    one, other = (CLaIClassifier(calibration=parts, **settings).fit(x, y) for parts in given)
     assert one.calibration_ == other.calibration_
     CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=groups)
     CLaIClassifier(calibration=LeaveOneOut(), **settings).fit(x, y)  # one sample
@@ -196,9 +193,8 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
         CLaIClassifier(calibration=[]).fit(x, y)
     with pytest.raises(ValueError, match="validation_fraction: The test_size = 1 should be greater"):
         CLaIClassifier(early_stopping=True, validation_fraction=0.001, calibration=None).fit(x, y)
-    with pytest.raises(
-        ValueError, match=r"validation_fraction: .* too few members are: \['rare'\].*, or set calibration"
-    ):
+    message = r"validation_fraction: .* too few members are: \['rare'\].*, or set calibration"
+    with pytest.raises(ValueError, match=message):
         CLaIClassifier(early_stopping=True).fit(np.eye(12), ["common"] * 10 + ["rare"] * 2)
 
 
