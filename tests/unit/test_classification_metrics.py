@@ -38,6 +38,7 @@ def test_metrics_of_samples_by_hand() -> None:
     assert m["roc_auc"] == pytest.approx(1)
     # Recall and specificity of the decided class: 2/3 and 1, 1 and 3/4, 1 and 1.
     assert m["roc_auc_decisions"] == pytest.approx((5 / 6 + 7 / 8 + 1) / 3)
+    assert m["log_loss"] == pytest.approx(-np.log([0.8, 0.6, 0.2, 0.9, 0.7]).mean())
     # Every sample has a bin to itself: |1 - .8|, |1 - .6|, |0 - .5|, |1 - .9|, |1 - .7|.
     assert m["ece"] == pytest.approx((0.2 + 0.4 + 0.5 + 0.1 + 0.3) / 5)
 
@@ -109,14 +110,6 @@ def test_no_threshold_has_a_higher_f1_than_the_chosen_one(pairs: list[tuple[bool
     assert f1_score(y, score > threshold, zero_division=0) == pytest.approx(best)
 
 
-def test_log_loss_and_brier_by_hand() -> None:
-    y = np.array([0, 1, 1, 0])
-    p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
-    m = sample_metrics(y, p, p)
-    assert m["log_loss"] == m["log_loss_scaled"] == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.4]).mean())
-    assert m["brier_scaled"] == pytest.approx(np.square([0.1, 0.2, 0.6, 0.6]).mean())
-
-
 # Calibration recovers what made the scores
 
 
@@ -167,6 +160,7 @@ def test_the_temperature_of_log_odds_is_found() -> None:
 def test_scaled_metrics_are_those_of_calibrated_probabilities() -> None:
     metrics = sample_metrics(Y, np.flip(P, 1), P)
     assert metrics["brier_scaled"] == pytest.approx(np.mean([0.03, 0.13, 0.49, 0.01, 0.07]))
+    assert metrics["log_loss_scaled"] == pytest.approx(-np.log([0.8, 0.6, 0.2, 0.9, 0.7]).mean())
     p = np.array([[0.61, 0.39], [0.66, 0.34]])  # in one of ten bins, in two of thirty
     metrics = sample_metrics([0, 1], p, p)
     assert metrics["ece_scaled_10"] == pytest.approx(0.635 - 0.5)
