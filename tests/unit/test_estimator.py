@@ -1,8 +1,6 @@
 """CLaIClassifier keeps scikit-learn's contract and learns what a linear model cannot."""
 
 import contextlib
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +23,10 @@ import clailearn
 from clailearn import CLaIClassifier, fitting
 from clailearn.fitting import validation_split
 from replication.metrics.classification import expected_calibration_error, top_label
+from support.repository import run_script
 
 IRIS = load_iris(return_X_y=True)
+DIGITS = load_digits(n_class=3, return_X_y=True)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -68,7 +68,7 @@ def test_calibration_mends_the_probabilities_and_leaves_the_vote_as_it_is(kernel
 
 
 def test_bare_probabilities_are_the_mappings_of_f() -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
+    X, y = DIGITS
     three = CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X / 16, y)
     np.testing.assert_allclose(three.predict_proba(X / 16), softmax(three.decision_function(X / 16), axis=1))
     two = CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X / 16, y == 1)
@@ -101,24 +101,21 @@ def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wr
         CLaIClassifier(**wrong).fit(X, y)  # type: ignore[arg-type]
 
 
-def test_embeddings_of_all_conditions_side_by_side() -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
-    model = CLaIClassifier(embedding_size=5, epochs=1, random_state=0)
-    z = model.fit_transform(X / 16, y)
-    assert z.shape == (len(X), 15)
-    assert list(model.get_feature_names_out()[:2]) == ["claiclassifier0", "claiclassifier1"]
-
-
-def convolutional() -> nn.Module:
-    trunk = nn.Sequential(nn.Conv2d(1, 8, 3, 2), nn.ReLU(), nn.Flatten())
-    trunk.features = 8 * 3 * 3  # type: ignore[assignment]
+def own_trunk(features: int, *layers: nn.Module) -> nn.Module:
+    trunk = nn.Sequential(*layers)
+    trunk.features = features  # type: ignore[assignment]
     return trunk
 
 
+CONVOLUTIONAL = own_trunk(8 * 3 * 3, nn.Conv2d(1, 8, 3, 2), nn.ReLU(), nn.Flatten())
+DROPPING = own_trunk(8, nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.5))
+"""It draws from torch's global generator in training."""
+
+
 def test_own_trunk_takes_images_as_arrays_or_tensors_and_is_left_as_it_was() -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
+    X, y = DIGITS
     images = X.reshape(-1, 1, 8, 8) / 16
-    trunk = convolutional()
+    trunk = CONVOLUTIONAL
     before = {name: value.clone() for name, value in trunk.state_dict().items()}
     settings = {"trunk": trunk, "epochs": 20, "precision": "float32", "random_state": 0}
     model = CLaIClassifier(**settings).fit(images, y)
@@ -129,20 +126,12 @@ def test_own_trunk_takes_images_as_arrays_or_tensors_and_is_left_as_it_was() -> 
     np.testing.assert_array_equal(other.predict(tensors), model.predict(images))
 
 
-def dropping() -> nn.Module:
-    """A trunk that draws from torch's global generator in training."""
-    torch.manual_seed(0)
-    trunk = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.5))
-    trunk.features = 8  # type: ignore[assignment]
-    return trunk
-
-
 def scores_of_a_fit(seed: int, trunk: nn.Module | None) -> Any:
     X, y = make_moons(100, noise=0.2, random_state=0)
     return CLaIClassifier(epochs=3, trunk=trunk, random_state=seed).fit(X, y).decision_function(X)
 
 
-@pytest.mark.parametrize("trunk", [None, dropping()], ids=["default", "dropout"])
+@pytest.mark.parametrize("trunk", [None, DROPPING], ids=["default", "dropout"])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_parallel_fits_are_those_in_sequence_and_leave_generators_alone(backend: str, trunk: nn.Module | None) -> None:
     of_numpy = check_random_state(None)
@@ -173,7 +162,7 @@ STATES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("state", STATES)
 def test_the_global_state_of_torch_changes_nothing(state: str, precision: str) -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
+    X, y = DIGITS
     model = CLaIClassifier(epochs=2, precision=precision, random_state=0)
     expected = model.fit(X / 16, y).predict_proba(X / 16)
     with STATES[state]():
@@ -185,7 +174,7 @@ def test_the_global_state_of_torch_changes_nothing(state: str, precision: str) -
     "change", [lambda X: X + 1e9, lambda X: np.column_stack([X, 20240101 + np.arange(len(X)) % 8])]
 )
 def test_inputs_whose_differences_float32_rounds_away_are_warned_of(change: Callable[[Any], Any]) -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = IRIS
     with pytest.warns(UserWarning, match=r"float32 rounds away differences .*StandardScaler"):
         CLaIClassifier(epochs=1, precision="float32", calibration=None).fit(change(X), y)
     with warnings.catch_warnings():
@@ -209,7 +198,7 @@ def test_labels_and_groups_of_several_types_or_missing_are_named_by_row(missing:
 
 
 def test_numbers_as_objects_and_parameters_of_numpy_are_as_those_of_python() -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = IRIS
     plain = CLaIClassifier(epochs=2, batch_size=16, random_state=0).fit(X, y)
     other = CLaIClassifier(epochs=np.int64(2), batch_size=np.int64(16), random_state=0).fit(X, y.astype(object))
     np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
@@ -230,6 +219,7 @@ def test_columns_and_probabilities_are_those_of_the_documentation(most: int | No
     X, y = IRIS
     model = CLaIClassifier(epochs=1, embedding_size=3, max_references=most, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.transform(X), np.hstack(list(model.model_.outputs(X)[0].numpy())))
+    assert list(model.get_feature_names_out()) == [f"claiclassifier{column}" for column in range(9)]
     p = softmax(model.decision_function(X) / model.calibration_, axis=1)
     np.testing.assert_allclose(model.predict_proba(X), (150 * p + 1) / 153)
 
@@ -261,7 +251,7 @@ def test_groups_and_seed_decide_what_is_held_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = IRIS
     model = CLaIClassifier(epochs=1, random_state=0).fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
     rounded = torch.tensor(X).bfloat16()
     np.testing.assert_array_equal(model.predict_proba(rounded), model.predict_proba(rounded.double().numpy()))
@@ -279,7 +269,7 @@ class Interrupted(nn.Linear):
 
 
 def test_a_fit_that_is_interrupted_leaves_the_one_before() -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = IRIS
     model = CLaIClassifier(epochs=1, random_state=0).fit(X, y)
     before = model.predict_proba(X)
     with pytest.raises(KeyboardInterrupt):
@@ -289,7 +279,7 @@ def test_a_fit_that_is_interrupted_leaves_the_one_before() -> None:
 
 @pytest.mark.parametrize(("precision", "factor"), [("float32", 1e39), ("float32", 1e20), ("float64", 1e200)])
 def test_inputs_whose_squares_overflow_are_refused_with_the_remedy(precision: str, factor: float) -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = IRIS
     model = CLaIClassifier(epochs=1, precision=precision, calibration=None)
     message = rf"X holds 7.9e\+\d+, whose square is beyond the largest {precision}; standardise X, .*StandardScaler"
     for wide in (X * factor, (X * factor).astype(precision if factor < 1e39 else "float64")):
@@ -310,7 +300,7 @@ NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
     [
         ({"learning_rate": 1e30}, make_moons(200, random_state=0)[0], r"training diverged .* lower learning_rate"),
         ({"learning_rate": 1e3}, make_moons(200, random_state=0)[0], r"training diverged: .* rounded by .* lower learning_rate"),
-        ({"trunk": convolutional()}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
+        ({"trunk": CONVOLUTIONAL}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
         *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
         *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
     ],
@@ -337,8 +327,7 @@ def test_a_trunk_that_does_not_fit_is_refused_before_training(trunk: nn.Module, 
 
 
 def test_import_of_the_package_does_not_wait_for_torch() -> None:
-    code = "import clailearn, sys; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_script("import clailearn, sys; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules")
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         clailearn.Nothing  # noqa: B018
 
