@@ -87,17 +87,12 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
         assert [record["run"] for record in behind] == expected
 
 
-def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
-    row = {"dataset": "cifar10", "study": "ablation", "cell": "full_zero", "model": "clai-m", "n": 3}
-    ((_, behind),) = trace(pd.DataFrame([row]), {}, published("cifar10", "ablation"))
-    assert [record["run"] for record in behind] == [f"ablation/full_zero/seed{seed}" for seed in range(3)]
-
-
-def test_a_difference_rests_on_the_runs_of_both_models() -> None:
-    row = {"dataset": "a", "study": "s", "cell": "full_x", "model": "clai-m", "other": "clai-c"}
+@pytest.mark.parametrize(("other", "cells"), [({}, ["full_x"]), ({"other": "clai-c"}, ["full_x", "cosine_x"])])
+def test_a_row_of_a_study_rests_on_runs_of_its_cell_and_a_difference_on_those_of_both(other: Any, cells: Any) -> None:
+    row = {"dataset": "a", "study": "s", "cell": "full_x", "model": "clai-m"}
     records = [{"run": f"s/{cell}/seed0"} for cell in ("full_x", "cosine_x", "cross-entropy")]
-    ((_, behind),) = trace(pd.DataFrame([row]), {}, records)
-    assert [record["run"] for record in behind] == ["s/full_x/seed0", "s/cosine_x/seed0"]
+    ((_, behind),) = trace(pd.DataFrame([row | other]), {}, [*records, {"run": "a/clai-m/seed0"}])
+    assert [record["run"] for record in behind] == [f"s/{cell}/seed0" for cell in cells]
 
 
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
