@@ -132,7 +132,6 @@ def unequal_classes(classes: int) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_vote_of_sampled_references_is_unbiased(name: str, classes: int) -> None:
-    """Over many samples the mean of f is that of all references."""
     test, reference, labels = unequal_classes(classes)
     kernel, draws = KERNELS[name], 400
     exact = parzen_means(kernel, test, reference, labels, block=64)

@@ -38,9 +38,8 @@ def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror() -> N
         padded = black.expand(3, 12, 12).clone()
         padded[:, 2:10, 2:10] = original
         views = [padded[:, r : r + 8, c : c + 8] for r in range(5) for c in range(5)]
-        found = {
-            turned for turned in (False, True) for v in views if torch.equal(augmented, v.flip(2) if turned else v)
-        }
+        pairs = [(turned, view.flip(2) if turned else view) for turned in (False, True) for view in views]
+        found = {turned for turned, view in pairs if torch.equal(augmented, view)}
         assert found
         seen |= found
     assert seen == {False, True}

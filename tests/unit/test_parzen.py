@@ -61,9 +61,8 @@ def test_a_copy_in_the_memory_does_not_vote_for_its_sample() -> None:
     """A memory of the batch itself doubles both sides of all odds, and changes no loss, if copies of a sample are left out."""
     model, kernel, items = small_encoder(0.0), MahalanobisGaussian(4, "full"), torch.arange(16)
     memory = Memory(16, 8)
-    first, second = (
-        parzen_step(model, kernel, memory, samples(), PARZEN, items, None, torch.Generator())["loss"] for _ in range(2)
-    )
+    given = (model, kernel, memory, samples(), PARZEN, items, None, torch.Generator())
+    first, second = (parzen_step(*given)["loss"] for _ in range(2))
     torch.testing.assert_close(first, second)
     assert sorted(memory.held()[2].tolist()) == items.tolist()
 
