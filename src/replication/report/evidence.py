@@ -284,18 +284,15 @@ def _identity(evidence: Evidence, name: str, cell: str) -> tuple[Any, ...]:
 
 
 def owners(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns name and cell of the rows of an output: study and cell, or else dataset and model."""
-    columns = frame.reindex(columns=["study", "dataset", "cell", "model"]).astype(object)
-    name, cell = (
-        columns[own].where(columns[own].notna(), columns[other])
-        for own, other in (("study", "dataset"), ("cell", "model"))
-    )
-    return pd.DataFrame({"name": name, "cell": cell})
+    """Return name, cell and `other` of the rows of an output: study and cell, or else dataset and model."""
+    columns = frame.reindex(columns=["study", "dataset", "cell", "model", "other"]).astype(object)
+    name, cell = columns["study"].fillna(columns["dataset"]), columns["cell"].fillna(columns["model"])
+    return pd.DataFrame({"name": name, "cell": cell, "other": columns["other"]})
 
 
 def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the run records behind the rows of an output."""
-    behind = owners(frame).assign(other=frame.get("other")).dropna(subset="cell")
+    behind = owners(frame).dropna(subset="cell")
     records: list[dict[str, Any]] = []
     for name in [name for name in evidence.at_hand() if name in set(behind["name"])]:
         own = behind[behind["name"] == name]
@@ -306,8 +303,7 @@ def runs_behind(evidence: Evidence, frame: pd.DataFrame) -> list[dict[str, Any]]
 def titles(evidence: Evidence, frame: pd.DataFrame) -> list[str]:
     """Return what each row of an output is of: a model, a cell by its variants, or one model minus another."""
     found = []
-    rows = owners(frame).assign(other=frame.get("other"), model=frame["model"])
-    for name, cell, other, model in rows.itertuples(index=False):
+    for name, cell, other, model in owners(frame).assign(model=frame["model"]).itertuples(index=False):
         if isinstance(other, str):
             found.append(f"{model_title(model)} minus {model_title(other)}")
         else:

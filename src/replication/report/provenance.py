@@ -90,7 +90,7 @@ def trace(frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Rec
             names = {Path(file).parent.parent.name for file in content["claims"][row]["files"]}
             yield frame.loc[[row]], [record for record in records if RunId.parse(record["run"]).name in names]
         return
-    named = owners(frame).assign(other=frame.get("other"))
+    named = owners(frame)
     if named["name"].isna().all():
         yield frame, list(records)
         return

@@ -170,7 +170,7 @@ def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> tuple[list[li
 
     A name is not repeated below itself.
     """
-    part = part.assign(name=owners(part)["name"], of=owners(part)["cell"], other=part.get("other"))
+    part = part.assign(**owners(part).rename(columns={"cell": "of"}))
     if "model" in block.rows:
         part = part.assign(model=titles(evidence, part))
     ranks = [_ranks(part[column], list(VALUES.get(column, ()))) for column in reversed(list(block.rows))]
