@@ -71,16 +71,17 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     return with_data(evidence, rows).reindex(columns=RESULT_COLUMNS)
 
 
-def majority(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """Yield accuracy and recall of always naming the class most frequent in training; they differ for two classes alone."""
+def majority(evidence: Evidence) -> pd.DataFrame:
+    """Return accuracy and recall of always naming the class most frequent in training; they differ for two classes alone."""
+    rows = []
     for name in evidence.at_hand():
         splits = evidence.description(name)["splits"]
         train, test = (splits[split]["counts"] for split in ("train", "test"))
         answer = train.index(max(train))
         accuracy = 100 * test[answer] / sum(test)
         recall = accuracy if len(test) > 2 else 100 * answer  # of the positive class
-        for metric, mean in (("accuracy", accuracy), ("recall", recall)):
-            yield {"name": name, "cell": MAJORITY, "metric": metric, "mean": mean, "n": 1}
+        rows += [(name, MAJORITY, "accuracy", accuracy), (name, MAJORITY, "recall", recall)]
+    return with_data(evidence, pd.DataFrame(rows, columns=[*KEYS, "mean"]).assign(n=1, rule="", shares=""))
 
 
 def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:

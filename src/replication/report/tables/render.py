@@ -138,8 +138,7 @@ def own(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     frame = frame.assign(setup=owners(frame)["name"].map(setup))
     if not (frame["metric"] == "accuracy").any():
         return frame
-    constant = pd.DataFrame(paper.majority(sources.evidence)).assign(rule="", shares="")
-    return pd.concat([frame, paper.with_data(sources.evidence, constant)], ignore_index=True)
+    return pd.concat([frame, paper.majority(sources.evidence)], ignore_index=True)
 
 
 def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
@@ -215,10 +214,10 @@ def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     values = pd.concat([evidence.table("metrics.csv"), ends_of_training(evidence)], ignore_index=True)
     ours = averaged(evidence, identified(evidence, values), blocks)
     reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
-    theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"}).assign(n=0)
-    rows = [row for row in paper.majority(evidence) if row["metric"] == "accuracy"]
-    constant = paper.with_data(evidence, pd.DataFrame(rows, columns=[*paper.KEYS, "mean", "n"]))
-    return pd.concat([ours, *(part.assign(rule="", shares="") for part in (theirs, constant))], ignore_index=True)
+    theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"})
+    theirs = theirs.assign(n=0, rule="", shares="")
+    constant = paper.majority(evidence).query("metric == 'accuracy'")
+    return pd.concat([ours, theirs, constant], ignore_index=True)
 
 
 def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
