@@ -88,19 +88,15 @@ def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_capti
             # A reason stands in the first block that may show the name.
             here = {name: left.pop(name) for name in list(left) if block.admits(name, evidence.dataset_of(name))}
             layouts.append(pivot(frame, block, evidence, here))
-        frame = pd.concat([frame, _missing(evidence, frame, missing)], ignore_index=True)
+        there = set(owners(frame)["name"])
+        rows = [(name, None, reason) for name, reason in missing.items() if name not in there]
+        lacking = identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
+        frame = pd.concat([frame, lacking], ignore_index=True)
     runs = runs_behind(evidence, frame) if "model" in frame else []
     frame = frame if name in PAPER else frame.dropna(axis="columns", how="all")
     text = caption(fixed_caption, evidence, runs)
     shown = list(filter(_says_something, layouts))
     return Table(frame, shown, to_latex(shown, text, label, evidence.miniature), to_markdown(shown, text), text, runs)
-
-
-def _missing(evidence: Evidence, frame: pd.DataFrame, missing: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row for each dataset or study that has none, with the reason as `data`."""
-    there = set(owners(frame)["name"])
-    rows = [(name, None, reason) for name, reason in missing.items() if name not in there]
-    return identified(evidence, pd.DataFrame(rows, columns=["name", "cell", "data"]))
 
 
 def _says_something(layout: Layout) -> bool:
@@ -267,7 +263,9 @@ def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
         for _, own in _scores(evidence, tuning).groupby("model", sort=False):
             error = standard_error(own["sd"], int(own["n"].max()))
             chosen = own["trial"] == f"trial{chosen_trial(own['mean'].tolist(), error)}"
-            settings = _settings(evidence, tuning, list(own["cell"]))
+            of_model = evidence.runs(tuning, list(own["cell"]))
+            settings = pd.json_normalize([run["settings"] for run in of_model]).set_axis(list(map(run_cell, of_model)))
+            settings = settings.astype(object).where(settings.notna(), None)
             texts = settings.map(str)
             drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
             spent = own["cell"].map(minutes)
@@ -287,14 +285,6 @@ def _scores(evidence: Evidence, tuning: str) -> pd.DataFrame:
     scores = metrics[metrics["metric"] == metric].groupby("cell")["value"].agg(mean="mean", sd="std", n="size")
     cells = pd.DataFrame(evidence.expected[tuning]["cells"]).T.set_axis(["model", "trial"], axis=1)
     return cells.join(scores, how="inner").rename_axis("cell").reset_index().assign(metric=metric)
-
-
-def _settings(evidence: Evidence, name: str, cells: Sequence[str]) -> pd.DataFrame:
-    """Return the settings of runs by dotted key, a row a run named by its cell; a run like one before it is left out."""
-    runs = evidence.runs(name, list(cells))
-    settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_cell, runs)))
-    settings = settings.astype(object).where(settings.notna(), None)
-    return settings[~settings.reset_index().map(str).duplicated().to_numpy()]
 
 
 def _text(settings: pd.Series) -> str:
