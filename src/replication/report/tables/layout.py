@@ -273,13 +273,15 @@ def to_latex(layouts: Sequence[Layout], text: str, label: str, miniature: bool) 
         miniature: whether the data are synthetic, which every float says.
     """
     caption, *notes = map(_escape, text.split("\n"))
+    lines = "\\par\n".join(notes)
+    box = f"\\par\\smallskip\n\\noindent\\parbox{{\\linewidth}}{{\\scriptsize\\raggedright\n{lines}}}\n"
     pages = [(layout, groups) for layout in layouts for groups in _pages(layout)]
     floats = []
     for part, (layout, groups) in enumerate(pages):
         heading = f"\\caption{{{caption}}}\n\\label{{{label}}}\n"
         if part:
             heading = f"\\addtocounter{{table}}{{-1}}\n\\caption{{{caption.split('. ')[0]} (continued)}}\n"
-        below = "" if part else _notes(notes)
+        below = box if notes and not part else ""
         floats.append(
             f"\\begin{{table*}}[tp]\n\\centering\n\\footnotesize\n\\setlength{{\\tabcolsep}}{{4pt}}\n"
             f"\\setlength{{\\belowcaptionskip}}{{4pt}}\n{heading}"
@@ -332,9 +334,3 @@ def _escape(cell: str) -> str:
         return rf"\textcolor[HTML]{{{cell.lstrip('#').upper()}}}{{\rule{{0.8em}}{{0.8em}}}}"
     text = cell.translate(_SPECIAL)
     return rf"\textbf{{{text}}}" if isinstance(cell, Best) else text
-
-
-def _notes(notes: Sequence[str]) -> str:
-    lines = "\\par\n".join(notes)
-    box = f"\\par\\smallskip\n\\noindent\\parbox{{\\linewidth}}{{\\scriptsize\\raggedright\n{lines}}}\n"
-    return box if notes else ""
