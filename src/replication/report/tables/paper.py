@@ -1,6 +1,7 @@
 """Tables 1 to 3 of the paper, and the README's extract of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -148,9 +149,8 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
 def _sepsis_gaps(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
     measured = evidence.metrics(name)
     for (model, other), metric in product(SEPSIS_PAIRS, TABLE3_METRICS):
-        around = interval(gap(measured, metric.key, model, other))
-        limits = {limit: getattr(around, limit) for limit in ("mean", "low", "high", "n")}
-        yield {"name": name, "cell": model, "other": other, "metric": metric.key, **limits}
+        around = asdict(interval(gap(measured, metric.key, model, other)))
+        yield {"name": name, "cell": model, "other": other, "metric": metric.key, **around}
 
 
 def headline(evidence: Evidence, printed_values: pd.DataFrame) -> str:
