@@ -53,28 +53,22 @@ def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> fl
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a caption: the first paragraph of `fixed` as a line, each further one as a note, and what the output rests on.
 
-    `runs` are the records of the runs behind the output.
+    These are sentences on data, seeds, folds, hardware and what was not run; the mark of synthetic data is the last one. `runs`
+    are the records of the runs behind the output.
     """
-    paragraphs = [" ".join(paragraph.split()) for paragraph in fixed.split("\n\n")]
-    line = " ".join(_basis(evidence, runs))
-    return "\n".join(text for text in [*paragraphs, line] if text)
-
-
-def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return sentences on data, seeds, folds, hardware and what was not run; the mark of synthetic data is the last one."""
     data = "; ".join(dict.fromkeys(evidence.title(key) for key in evidence.at_hand()))
     hardware = "; ".join(sorted({str(run["hardware"]) for run in runs}))
-    lacking = [
-        (evidence.title(key), entry["needs"]) for key, entry in evidence.expected.items() if not evidence.has(key)
-    ]
-    missing = "; ".join(f"{title}, which needs {needs}" for title, needs in lacking)
+    lacking = {key: entry for key, entry in evidence.expected.items() if not evidence.has(key)}
+    missing = "; ".join(f"{evidence.title(key)}, which needs {entry['needs']}" for key, entry in lacking.items())
     positive = "; ".join(filter(None, map(evidence.positive_class, evidence.at_hand())))
     parts = {
         "Data": data, "Positive class": positive, "Seeds": replicate_text(evidence, runs, "seed"),
         "Folds": replicate_text(evidence, runs, "fold"), "Hardware": hardware, "Not run": missing,
     }  # fmt: skip
     sentences = [f"{name}: {text}." for name, text in parts.items() if text]
-    return [*sentences, MINI_NOTE] if evidence.miniature else sentences
+    sentences += [MINI_NOTE] if evidence.miniature else []
+    paragraphs = [" ".join(paragraph.split()) for paragraph in fixed.split("\n\n")]
+    return "\n".join(filter(None, [*paragraphs, " ".join(sentences)]))
 
 
 def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: Literal["seed", "fold"]) -> str:
