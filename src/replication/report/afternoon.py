@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -21,7 +22,7 @@ INTRODUCTION = (
     "published mean. Decisive numbers may be of other kernels or data than the published ones. "
     "Times (claims 13 and 14) ask for a machine that does nothing else."
 )
-IDENTITY = ("role", "part", "target", "name", "model", "quantity")
+_identity = itemgetter("role", "part", "target", "name", "model", "quantity")
 """What an estimate of a claim is known by."""
 
 
@@ -48,10 +49,6 @@ def agreement(here: Record, published: Record) -> str:
     return WIDER if wider else DIFFERS
 
 
-def _identity(estimate: Record) -> tuple[Any, ...]:
-    return tuple(estimate[key] for key in IDENTITY)
-
-
 def compared_verdicts(here: Sequence[Record], published: Sequence[Record]) -> pd.DataFrame:
     """Return a row a verdict: claim, title, both outcomes with their decisive numbers, and their agreement."""
     rows = [
@@ -74,10 +71,9 @@ def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: b
     seeds, machines, commits = (
         ", ".join(sorted({str(run[key]) for run in trained})) for key in ("seed", "hardware", "commit")
     )
-    columns = ["claim", "title", "published", "published_number", "here", "here_number", "agreement"]
     heads = ["Claim", "", "Published", "Decisive number", "Here", "Decisive number", "Agreement"]
     blocks = [
-        "# Verdicts beside the published ones", INTRODUCTION, table(heads, verdicts[columns].to_numpy()),
+        "# Verdicts beside the published ones", INTRODUCTION, table(heads, verdicts.to_numpy()),
         f"Of {len(verdicts)} verdicts: {counted}." + (f" Not tested here: {untested}." if untested else ""),
         f"{len(runs)} runs, {sum(map(hours, runs)):.1f} core-hours. Seeds: {seeds}. Hardware: {machines}. Commit: {commits}.",
         *([MINI_NOTE] if synthetic else []),
