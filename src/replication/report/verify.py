@@ -1,8 +1,7 @@
 """Published numbers computed again: metrics and intervals from predictions, verdicts from these.
 
 Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes alone exact.
-The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one;
-calibrated ECE and p have wider ones.
+Every other number has one of the tolerances below.
 What needs more than predictions stays as published: other decision rules of a vote, and what is fitted on validation samples.
 A comparison is a frame with `COLUMNS`, a row for each number. That tables and figures follow to the byte from the published
 evidence is a test, tests/reproduction.
