@@ -143,8 +143,7 @@ def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     training_minutes are wall time of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
     """
     evidence = sources.evidence
-    values = pd.concat([evidence.table("metrics.csv"), ends_of_training(evidence)], ignore_index=True)
-    frame = averaged(evidence, identified(evidence, values), blocks)
+    frame = averaged(evidence, identified(evidence, with_ends_of_training(evidence)), blocks)
     return frame.assign(setup=owners(frame)["name"].map({name: _setup(evidence, name) for name in evidence.at_hand()}))
 
 
@@ -174,8 +173,8 @@ def minus_entropy(evidence: Evidence) -> pd.DataFrame:
     return in_units(less.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
 
 
-def ends_of_training(evidence: Evidence) -> pd.DataFrame:
-    """Return metrics of the last epoch and of the best one, and minutes, as rows of `metrics.csv`."""
+def with_ends_of_training(evidence: Evidence) -> pd.DataFrame:
+    """Return `metrics.csv`, and as further rows metrics of the last epoch and of the best one, and minutes."""
     history = evidence.table("history.csv").sort_values("epoch", kind="stable")
     run = ["name", "cell", "seed", "fold"]
     by_run = history.groupby(run, dropna=False)
@@ -189,7 +188,8 @@ def ends_of_training(evidence: Evidence) -> pd.DataFrame:
     minutes = [
         (name, run_cell(run), run["seed"], run["fold"], "cpu_minutes", run["cpu_seconds"] / 60) for name, run in records
     ]
-    return pd.concat([rows, pd.DataFrame(minutes, columns=list(rows))]).assign(rule="", shares="")
+    further = pd.concat([rows, pd.DataFrame(minutes, columns=list(rows))]).assign(rule="", shares="")
+    return pd.concat([evidence.table("metrics.csv"), further], ignore_index=True)
 
 
 def _setup(evidence: Evidence, study: str) -> str:
@@ -207,8 +207,7 @@ def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     accuracy of always naming the class most frequent in training.
     """
     evidence = sources.evidence
-    values = pd.concat([evidence.table("metrics.csv"), ends_of_training(evidence)], ignore_index=True)
-    ours = averaged(evidence, identified(evidence, values), blocks)
+    ours = averaged(evidence, identified(evidence, with_ends_of_training(evidence)), blocks)
     reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
     theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"})
     theirs = theirs.assign(n=0, rule="", shares="")
