@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 import clailearn
-from clailearn import fit_command
+from clailearn import CLaIClassifier, fit_command
 from clailearn.cli import main
 
 
@@ -88,6 +88,12 @@ def test_folders_in_a_class_are_groups_which_are_held_out_whole(tmp_path: Path) 
     used = [Path(file).parent.name for file in record["reference_files"]]
     assert len(used) == 32
     assert all(used.count(name) == 4 for name in used)
+    for kind in ("top", "bottom"):  # pictures beside folders stand for themselves
+        draw(tmp_path / "pictures" / kind / "alone.png", kind, (14, 14))
+        draw(tmp_path / "pictures" / kind / "lonely.png", kind, (14, 14))
+    groups = fit_command._pictures(tmp_path / "pictures", None).groups
+    assert groups is not None
+    assert len(set(groups)) == 10 + 4
 
 
 def test_a_table_becomes_a_model_of_its_numbers(
@@ -121,6 +127,24 @@ def test_figures_are_of_the_rows_held_out_and_statistics_of_the_others(tmp_path:
     assert found["log_loss"] == pytest.approx(log_loss(others["kind"], model.probabilities(x)), rel=1e-4)
     assert found["accuracy_of_majority"] == pytest.approx((others["kind"] == "x").mean())
     np.testing.assert_allclose(record["input"]["mean"], frame.loc[used, ["a", "b", "c"]].mean())
+
+
+def test_seed_and_groups_of_the_command_reach_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    class Spied(CLaIClassifier):
+        def fit(self, X: Any, y: Any, groups: Any = None) -> "Spied":
+            given.append((self.random_state, groups.tolist()))
+            return super().fit(X, y, groups)
+
+    monkeypatch.setattr(fit_command, "CLaIClassifier", Spied)
+    frame = table()
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    main(f"fit {tmp_path}/table.csv --out {tmp_path}/model --label kind --group patient --seed 5".split())
+    ((seed, groups),) = given
+    files = json.loads((tmp_path / "model" / "model.json").read_text())["reference_files"]
+    used = frame["patient"].iloc[[int(file.rpartition(":")[2]) - 2 for file in files]]
+    assert (seed, sorted(groups)) == (5, sorted(map(str, used)))
 
 
 def test_a_class_with_too_few_samples_for_probabilities_is_refused(
