@@ -260,42 +260,30 @@ class Predictions:
 
 
 class Ranked:
-    """Samples in falling order of their scores, for areas under the ROC curve of weighted samples.
+    """Samples by their scores, for areas under the ROC curve of weighted samples.
 
-    Only sums of weights between the places of positives are needed. They are products of sparse counts with the weights, so that
-    many draws at once cost little.
+    Only sums of weights at the scores of positives, and of negatives between them, are needed. They are products of sparse counts
+    with the weights, so that many draws at once cost little.
 
     y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its group. units: number of
     weights.
     """
 
     def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp], units: int) -> None:
-        score = np.asarray(score)
-        order = np.argsort(-score, kind="stable")
-        unit = unit[order]
-        last_of_ties = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])
-        positive = np.flatnonzero(np.asarray(y)[order])
-        ties = np.searchsorted(last_of_ties, positive)
-        first = np.flatnonzero(np.diff(ties, prepend=-1))  # among positives, of each score that a positive has
-        begin, end = np.r_[0, last_of_ties + 1][ties[first]], last_of_ties[ties[first]] + 1
-        bounds = np.unique(np.r_[0, begin, end, len(unit)])
-        self.begin, self.end = np.searchsorted(bounds, begin), np.searchsorted(bounds, end)
-        self.between = _counts(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)), unit, len(bounds) - 1, units)
-        group = np.searchsorted(first, np.arange(len(positive)), side="right") - 1
-        self.gained = _counts(group, unit[positive], len(first), units)
+        positive, score = np.asarray(y).astype(bool), np.asarray(score)
+        levels = np.unique(score[positive])
+        # An even place lies between two levels, an odd one at a level.
+        place = np.searchsorted(levels, score, "left") + np.searchsorted(levels, score, "right")
+        self.positive = _counts(place[positive] // 2, unit[positive], len(levels), units)
+        self.negative = _counts(place[~positive], unit[~positive], 2 * len(levels) + 1, units)
 
     def areas(self, weights: Floats) -> Floats:
         """Return the area (draws,), NaN where a class has no weight, by weights (draws, units)."""
-        called = np.zeros((self.between.shape[0] + 1, len(weights)))
-        np.cumsum(self.between @ weights.T, axis=0, out=called[1:])
-        # At each score that a positive has: its positives, and positives and samples with at least that score.
-        gained = self.gained @ weights.T
-        true, at_end, begin = np.cumsum(gained, axis=0), called[self.end], called[self.begin]
-        positives = gained.sum(axis=0)
-        negatives = called[-1] - positives
-        outranked = negatives - (at_end - true) + (at_end - begin - gained) / 2  # half of the negatives that tie
-        pairs = positives * negatives
-        return np.divide((gained * outranked).sum(axis=0), pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0)
+        positive, negative = self.positive @ weights.T, self.negative @ weights.T
+        below = np.cumsum(negative, axis=0)[:-1:2]
+        outranked = below + negative[1::2] / 2  # half of the negatives that tie
+        pairs = positive.sum(axis=0) * negative.sum(axis=0)
+        return np.divide((positive * outranked).sum(axis=0), pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0)
 
 
 def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:
