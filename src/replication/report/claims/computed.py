@@ -29,7 +29,6 @@ from replication.report.claims.readings import MULTICLASS, PAIR, SEPTIC, multicl
 from replication.report.texts import printed_value
 from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, THEORY
 
-QUANTITIES: dict[str, str] = CLAIM_TEXTS["quantities"]
 SIMULATED = "simulated classes"
 SIGNIFICANCE = 0.05
 AGREEING = 0.99
@@ -59,7 +58,7 @@ def against_table1(numbers: Numbers) -> None:
         if metric == "roc_auc" and one.name == dataset:  # The printed area may be one of decisions.
             areas = measured(numbers.material, one.arms[model], "roc_auc_decisions", *one.how)
             for seed, area in areas.head(1).items():
-                quantity = QUANTITIES["area of decisions"].format(model=title_of(model), seed=seed)
+                quantity = f"ROC-AUC of the decided class, minus printed, {title_of(model)}, seed {seed}"
                 of = {"role": "control", "arms": arms, "files": [(dataset, "metrics.csv")]}
                 numbers.add(dataset, quantity, area - printed, POINTS, **of)
 
@@ -68,7 +67,7 @@ def printed_gaps(numbers: Numbers) -> None:
     """Add the paper's own differences, beside ours."""
     for one, metric in itertools.product(septic(numbers.material), ("auroc", "auprc", "f1")):
         ours, other = (printed_value(numbers.material.printed, "table3", model, metric) for model in PAIR)
-        quantity = QUANTITIES["as printed"].format(measure=MEASURES[metric]["title"])
+        quantity = f"{MEASURES[metric]['title']}, CLaI-M minus CLaI-C, as printed"
         numbers.add(one.name, quantity, ours - other, DIFFERENCE, role="beside", data="MIMIC-IV, the paper")
 
 
@@ -77,8 +76,8 @@ def bound(numbers: Numbers) -> None:
     checks = numbers.evidence.frame(THEORY, "theory.csv")
     margins = checks[(checks["check"] == "bound") & (checks["quantity"] == "smallest_margin")]["value"]
     if len(margins):
-        smallest, files = float(margins.min()), [(THEORY, "theory.csv")]
-        numbers.add(THEORY, QUANTITIES["bound"], smallest, NUMBER, role="beside", data=SIMULATED, files=files)
+        smallest, quantity = float(margins.min()), "smallest loss minus (1 - A²) of random matrices, targets +1 and -1"
+        numbers.add(THEORY, quantity, smallest, NUMBER, role="beside", data=SIMULATED, files=[(THEORY, "theory.csv")])
         numbers.note = "its bound holds" if smallest >= -ROUNDING else "its lower bound fails"
 
 
@@ -92,7 +91,7 @@ def parzen(numbers: Numbers) -> None:
         if len(equal):
             least = float(equal.min())
             of: dict[str, Any] = {"files": [(name, "agreement.csv")], "arms": [f"{name}/clai-m"], "part": part}
-            quantity = QUANTITIES["equal agreement"]
+            quantity = "least agreement of a run where each class weighs as much as the rest (99 % asked)"
             numbers.add(name, quantity, least, PER_CENT, decided(least >= AGREEING), algorithm="Algorithm 2", **of)
 
 
@@ -109,9 +108,11 @@ def algebra(numbers: Numbers) -> None:
     by_rule = simulated.pivot_table(index=["share", "bandwidth", "seed"], columns="rule", values="value")
     apart, files = float((by_rule["printed"] - by_rule["derivation"]).abs().max()), [(THEORY, "theory.csv")]
     of: dict[str, Any] = {"data": SIMULATED, "part": last_line, "algorithm": "equation 14"}
-    numbers.add(THEORY, QUANTITIES["algebra"], apart, PER_CENT, decided(apart == 0), files=files, **of)
+    lines = "the printed rule and the derivation's last line"
+    quantity = f"largest difference between {lines}, in agreement with the Bayes rule"
+    numbers.add(THEORY, quantity, apart, PER_CENT, decided(apart == 0), files=files, **of)
     for share, rows in by_rule.groupby("share"):
-        quantity, lowest = QUANTITIES["least agreement"].format(share=float(str(share))), float(rows["printed"].min())
+        quantity, lowest = f"least agreement with the Bayes rule, class share {share:g}", float(rows["printed"].min())
         of = {"role": "beside", "data": SIMULATED, "algorithm": "Algorithm 2"}
         numbers.add(THEORY, quantity, lowest, PER_CENT, files=files, **of)
 
@@ -139,7 +140,7 @@ def groups_of_classes(numbers: Numbers) -> None:
     for dataset in present(numbers.evidence, ["cifar10"]):
         similarity = numbers.evidence.frame(dataset, "similarity.csv")
         for model in [name for name in (*PAIR, *COMPARED) if name in set(similarity["model"])]:
-            matrices = {
+            matrices: dict[Any, NDArray[np.float64]] = {
                 seed: table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
                 for seed, table in similarity[similarity["model"] == model].groupby("seed")
             }
@@ -152,13 +153,13 @@ def groups_of_classes(numbers: Numbers) -> None:
                 if role == "test" and n < FEWEST:
                     outcome = Outcome.NOT_TESTABLE
                 of: dict[str, Any] = {"model": model, "algorithm": "section IV-B", "arms": arms, "files": files}
-                quantity = QUANTITIES["p of the mean"].format(group=group, n=n, s="s" * (n > 1))
+                quantity = f"{group}, p of the mean over {n} seed{'s' * (n > 1)}"
                 if group in CIFAR10_GROUPS:
                     numbers.add(dataset, quantity, p, P_VALUE, outcome, role=role, part=group, **of)
                 elif role == "test":
                     numbers.add(dataset, quantity, p, P_VALUE, role="beside", **of)
                 for seed, matrix in matrices.items() if role == "test" else ():
-                    quantity = QUANTITIES["p of a seed"].format(group=group, seed=seed)
+                    quantity = f"{group}, p of seed {seed}"
                     numbers.add(dataset, quantity, grouping_p(matrix, classes), P_VALUE, role="beside", **of)
 
 
@@ -174,12 +175,11 @@ def below_images(numbers: Numbers) -> None:
             found = found if isinstance(found, Interval) else interval(found)
             known |= {one.name: (found, files)} if found.n else {}
         if not {sleep, *images} <= known.keys():
-            needs = CLAIM_TEXTS["needs"]["runs"].format(model=title_of(model))
-            for one in [one for one in readings if one.name not in known]:
-                numbers.need(f"{evidence.title(one.name)}: {needs}")
+            lacking = [evidence.title(one.name) for one in readings if one.name not in known]
+            numbers.needs += [f"{title}: runs of {title_of(model)}" for title in lacking]
             continue
         lowest = min(images, key=lambda dataset: known[dataset][0].mean)
-        quantity = QUANTITIES["minus the lower"].format(model=title_of(model))
+        quantity = f"accuracy of {title_of(model)}, minus the lower one on the image datasets"
         for dataset in [sleep, *[other for other in also_sleep if other in known]]:
             role: Role = "beside" if dataset != sleep else "test" if model in PAIR else "control"
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.
@@ -235,8 +235,10 @@ def passes(numbers: Numbers) -> None:
             batches, files = samples // size, [(dataset, "runs.jsonl")]
             setting = f"{batches} batches of {size}, {classes} classes"
             pairs = (batches - 1) * (batches + 2) / 2 / batches
-            for name, ratio in (("class loop", float(classes)), ("pairs", pairs)):
-                quantity = f"{QUANTITIES[name]}, {setting}"
+            loop = "passes with the loop over classes over without it"
+            all_pairs = "passes with all pairs of batches over one pass an epoch"
+            for name, ratio in ((loop, float(classes)), (all_pairs, pairs)):
+                quantity = f"{name}, {setting}"
                 numbers.add(dataset, quantity, ratio, Unit(1), role="beside", files=files, algorithm="counting")
 
 

@@ -30,9 +30,7 @@ def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, An
 def find(number: str, material: Material) -> "Finding":
     """Return what the evidence shows of a claim."""
     claim = CLAIM_TEXTS["claims"][number]
-    numbers = Numbers(material)
-    for text in absent(material.evidence, claim.get("data", ())):
-        numbers.need(text)
+    numbers = Numbers(material, needs=absent(material.evidence, claim.get("data", ())))
     for row in claim.get("tests", ()):
         for test in unfolded(row):
             numbers.test(test)
@@ -40,11 +38,11 @@ def find(number: str, material: Material) -> "Finding":
     frame = numbers.frame()
     tests = frame[frame["role"] == "test"]
     if (tests["outcome"] == Outcome.NO_SAY).all() and "untested" in claim:
-        numbers.need(claim["untested"])
+        numbers.needs.append(claim["untested"])
     if (tests["outcome"] == Outcome.NOT_TESTABLE).any():
-        numbers.need(CLAIM_TEXTS["needs"]["replicates"])
+        numbers.needs.append("three seeds or folds at least, and an interval with a width within the metric's range")
     if "lacks" in claim:
-        numbers.need(claim["lacks"])
+        numbers.needs.append(claim["lacks"])
     return Finding(number, claim, frame, numbers.needs, numbers.note)
 
 
@@ -208,7 +206,7 @@ def record(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.number,
         **{name: finding.claim[name] for name in ("title", "claim", "place", "test")},
-        "rule": finding.claim.get("rule", CLAIM_TEXTS["page"]["no verdict"]),
+        "rule": finding.claim.get("rule", "No verdict is given."),
         "limits": finding.claim["limits"],
         "outcome": finding.outcome if states else "",
         "qualifier": finding.qualifier if states else "",
@@ -223,5 +221,5 @@ def record(finding: Finding) -> dict[str, Any]:
         "without_say": list(dict.fromkeys(filter(None, frame["reason"]))),
         "not_controlled": finding.claim.get("controls", []) if wanting else [],
         "files": list(dict.fromkeys(file for files in frame["files"] for file in files)),
-        "needs": list(finding.needs),
+        "needs": list(dict.fromkeys(finding.needs)),
     }

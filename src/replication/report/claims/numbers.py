@@ -19,7 +19,6 @@ from replication.runs.registry import CLAIM_TEXTS, MIXTURES, MODELS
 
 Role = Literal["test", "informs", "option", "beside", "control"]
 MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]
-REASONS: Mapping[str, str] = CLAIM_TEXTS["reasons"]
 ARMS = {"identity": "Gaussian (M = I)", "maximised": "centred alignment maximised"}
 """Names of arms that are no model."""
 WANTED: dict[str, tuple[Kind, int]] = {
@@ -236,7 +235,7 @@ class Numbers:
         between = " over " if test.over else " minus "
         for one in readings_of(self.material, test.under):
             if one.needs:
-                self.need(f"{self.evidence.title(one.name)}: {one.needs}")
+                self.needs.append(f"{self.evidence.title(one.name)}: {one.needs}")
             if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):
                 continue
             values, files = compared(self.material, one, test.measure, test.arms, ratio=bool(test.over))
@@ -244,7 +243,8 @@ class Numbers:
             reason = ""
             if test.least:
                 means = [measured(self.material, one.arms[arm], test.measure, *one.how).mean() for arm in test.arms]
-                reason = REASONS["least"].format(arm=one.arms[test.arms[1]]) if means[1] < test.least * means[0] else ""
+                if means[1] < test.least * means[0]:
+                    reason = f"`{one.arms[test.arms[1]]}` reaches less than half of what it is compared with"
             # A vote by a rule or with shares of ours is of no algorithm of the paper.
             printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
             option = entry.get("option", one.option) if test.role == "test" else ""
@@ -316,14 +316,11 @@ class Numbers:
         for arm in arms:
             known = learned(self.material, arm)
             if known and not known.enough:
-                value = NUMBER.text(known.value)
-                return REASONS["unlearned"].format(arm=arm, measure=known.by, value=value)
-        other = next((arm for arm in arms if embeddings_of(arm) and embeddings_of(arm) not in arms), "")
-        return REASONS["embeddings"].format(arm=other, base=embeddings_of(other)) if other else ""
-
-    def need(self, text: str) -> None:
-        """Add what would have to be there."""
-        self.needs += [] if text in self.needs else [text]
+                return f"`{arm}` did not learn: {known.by} {NUMBER.text(known.value)}"
+        for arm in arms:
+            if (base := embeddings_of(arm)) and base not in arms:
+                return f"`{arm}` is fitted on the embeddings of `{base}`, which is not what it is compared with"
+        return ""
 
     def frame(self) -> pd.DataFrame:
         """Return a row a number. A test on a substitute informs where its part of the claim has tests on the paper's own data."""

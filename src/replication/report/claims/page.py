@@ -105,7 +105,7 @@ def _margins(claims: Sequence[Record]) -> str:
         others = [f"claim {claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
         verdicts = "1 verdict" if len(others) == 1 else f"{len(others)} verdicts"
         named[name] = f"{verdicts} would change ({', '.join(others)})" if others else "none would change"
-    return WORDS["at margins"].format(**named)
+    return f"With half of each margin, {named['half']}; with twice each margin, {named['twice']}."
 
 
 def _linked(claim: Record, folder: str) -> str:
@@ -122,7 +122,8 @@ def claims_page(claims: Sequence[Record]) -> str:
     assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
         "# The paper's claims", counted(judged), _margins(judged), lines(judged, "claims"),
-        "## What was found", WORDS["data"], WORDS["in short"], WORDS["found"], "\n".join(found), WORDS["legend"],
+        "## What was found", WORDS["data"], WORDS["in short"], "In italics: what the decisive number measures.",
+        "\n".join(found), WORDS["legend"],
         "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
     return "\n\n".join(block.strip() for block in blocks) + "\n"
@@ -130,23 +131,22 @@ def claims_page(claims: Sequence[Record]) -> str:
 
 def claim_page(claim: Record) -> str:
     """Write the page of a claim: verdict, test, rule, the paper's readings, options, controls and files."""
-    by_role: dict[str, list[Record]] = {}
-    for estimate in claim["estimates"]:
-        by_role.setdefault(estimate["role"], []).append(estimate)
+    judged = bool(claim["outcome"])
     outcomes = {**claim["readings"], **claim["parts"]}
     verdict, number = verdict_of(claim), number_of(claim)
     found = [claim["sentence"], f"Decisive: {number}." if number else ""]
+    margins = f"At half of its margins the verdict would be *{claim['half']}*, at twice *{claim['twice']}*."
     blocks = [
         f"# {claim['id']}. {claim['title']}", f"**{verdict[0].upper()}{verdict[1:]}.**", *filter(None, found),
         f"**The paper's claim** ({claim['place']}). {claim['claim']}",
         f"**Test.** {claim['test']}", f"**Rule.** {claim['rule']}",
-        *([WORDS["margins"].format(**claim)] if claim["outcome"] else []),
+        *([margins] if judged else []),
         *_list("Part by part" if claim["parts"] else "By reading", [f"{n}: *{o}*" for n, o in outcomes.items()]),
-        *_estimates("The paper's readings", by_role.get("test", [])),
-        *_estimates(WORDS["informs"], by_role.get("informs", [])),
-        *(_estimates(WORDS["options"], by_role.get("option", [])) or ([WORDS["no option"]] if claim["outcome"] else [])),
-        *_estimates("Controls", by_role.get("control", [])),
-        *_estimates("Beside it", by_role.get("beside", [])),
+        *_estimates("The paper's readings", claim, "test"),
+        *_estimates("On a substitute, beside the paper's own data, without a say", claim, "informs"),
+        *(_estimates("Options of ours, without a say", claim, "option") or ["No option of ours was run."] * judged),
+        *_estimates("Controls", claim, "control"),
+        *_estimates("Beside it", claim, "beside"),
         *_list("Without a say", claim["without_say"]),
         *_list("What the test leaves out", [*claim["limits"], *(f"Not run: {name}." for name in claim["not_controlled"])]),
         *_list("Readings without evidence", claim["untested"]),
@@ -157,7 +157,8 @@ def claim_page(claim: Record) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
+def _estimates(heading: str, claim: Record, role: str) -> list[str]:
+    estimates = [estimate for estimate in claim["estimates"] if estimate["role"] == role]
     columns = {
         "Option": lambda e: CLAIM_TEXTS["options"].get(e["option"], ""),
         "Part": lambda e: e["part"],

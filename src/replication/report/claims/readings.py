@@ -129,7 +129,7 @@ def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
         if found and "substitute_for" in evidence.expected[dataset]:
             continue
         lacking = [key for key in evidence.stand_ins(dataset) if evidence.has(key) and key not in found]
-        texts += [f"{evidence.title(key)}: {CLAIM_TEXTS['needs']['model']}" for key in lacking]
+        texts += [f"{evidence.title(key)}: runs of a CLaI model" for key in lacking]
         if not evidence.has(dataset):
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             texts.append(needs if needs.startswith(title) else f"{title}: {needs}")
@@ -172,7 +172,7 @@ def training(material: Material) -> list[Reading]:
 
 def equal_batches(material: Material) -> list[Reading]:
     """Return `training`; runs whose kernels have different batch sizes need others, since their epochs differ in steps."""
-    lack = CLAIM_TEXTS["needs"]["batch size"]
+    lack = "runs of both kernels with one batch size, so that an epoch has as many steps"
     return [
         replace(one, needs=lack if len(recorded(material.evidence, one.arms.values(), "batch_size")) > 1 else "")
         for one in training(material)
