@@ -37,7 +37,7 @@ def add(numbers: Numbers, name: str, outcome: Outcome, target: str = "zero", **c
 
 
 def found(numbers: Numbers, *parts: str, join: str = "all") -> Finding:
-    return Finding("1", {"targets": ["zero", "product"], "parts": parts, "join": join}, numbers.frame())
+    return Finding("1", {"parts": parts, "join": join}, numbers.frame())
 
 
 @pytest.mark.parametrize(

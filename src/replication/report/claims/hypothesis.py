@@ -37,6 +37,8 @@ class Outcome(StrEnum):
     NO_SAY = "not testable under this reading"
 
 
+UNTESTED = {Outcome.NOT_TESTABLE, Outcome.NO_SAY}
+
 ANY = (float("-inf"), float("inf"))
 """The range of a number without bounds."""
 Kind = Literal["better", "not worse", "nearly", "equal", "value"]
@@ -142,7 +144,7 @@ def agreed(outcomes: Iterable[Outcome]) -> Outcome:
     """Join the outcomes of readings: theirs if they agree, the weaker of two that bear the claim out, `inconclusive` if one is,
     `depends` if they contradict each other.
     """
-    found = {outcome for outcome in outcomes if outcome != Outcome.NOT_TESTABLE}
+    found = set(outcomes) - UNTESTED
     if len(found) <= 1:
         return found.pop() if found else Outcome.NOT_TESTABLE
     if found <= set(_POSITIVE):

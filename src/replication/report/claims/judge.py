@@ -11,14 +11,11 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.computed import COMPUTED
-from replication.report.claims.hypothesis import Outcome, agreed, all_of, one_of, some_of
+from replication.report.claims.hypothesis import UNTESTED, Outcome, agreed, all_of, one_of, some_of
 from replication.report.claims.numbers import RECORDED, Numbers, title_of, unfolded
-from replication.report.claims.readings import Material, absent
+from replication.report.claims.readings import TARGETS, Material, absent
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS, THEORY
-
-TARGETS = CLAIM_TEXTS["targets"]
-UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
@@ -99,14 +96,14 @@ class Finding:
 
     @property
     def untested(self) -> list[str]:
-        """Return the readings of the targets without evidence."""
-        tested = [target for target, outcome in self.outcomes.items() if outcome not in UNTESTED]
-        return [target for target in self.claim.get("targets", ()) if tested and target not in tested]
+        """Return the readings of the targets without evidence, where another has some."""
+        tested = [target for target, outcome in self.outcomes.items() if target and outcome not in UNTESTED]
+        return [target for target in TARGETS if tested and target not in tested]
 
     @property
     def outcome(self) -> Outcome:
         """Return the verdict: that of the readings, if they agree."""
-        return agreed(Outcome.NOT_TESTABLE if one == Outcome.NO_SAY else one for one in self.outcomes.values())
+        return agreed(self.outcomes.values())
 
     def at(self, margin: str) -> Outcome:
         """Return the verdict at `half` or at `twice` each margin."""

@@ -8,6 +8,7 @@ import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.numbers import title_of
+from replication.report.claims.readings import TARGETS
 from replication.report.texts import table
 from replication.runs.registry import CLAIM_TEXTS
 
@@ -162,7 +163,7 @@ def _estimates(heading: str, claim: Record, role: str) -> list[str]:
     columns = {
         "Option": lambda e: CLAIM_TEXTS["options"].get(e["option"], ""),
         "Part": lambda e: e["part"],
-        "Targets": lambda e: CLAIM_TEXTS["targets"].get(e["target"], {}).get("name", ""),
+        "Targets": lambda e: TARGETS.get(e["target"], {}).get("name", ""),
         "Data": lambda e: e["data"].replace(", study", "; study"),
         "Model": lambda e: title_of(e["model"]),
         "Quantity": lambda e: e["quantity"],

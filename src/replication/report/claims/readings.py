@@ -20,7 +20,7 @@ SEPSIS = ("mimic-iv", SEPTIC, "challenge2019")
 """MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
 SEPSIS_OPTIONS = {"recording-batches": "one recording", "sixteen-recordings": "many recordings"}
 """What a reading is called that is not the paper's."""
-TARGETS = ("zero", "product")
+TARGETS: Mapping[str, Mapping[str, str]] = CLAIM_TEXTS["targets"]
 VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
          "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
 """Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
