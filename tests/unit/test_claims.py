@@ -141,7 +141,7 @@ def test_the_lead_is_the_mean_over_the_epochs_of_both_curves(tmp_path: Path) -> 
     reading = Reading("", {arm: f"cifar10/{arm}" for arm in "abc"})
     material = Material(Evidence.found(root, EXPECTED), PRINTED)
     _read_csv.cache_clear()
-    (lead, _), (none, _) = (compared(material, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
+    (_, lead, _), (_, none, _) = (compared(material, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
     assert (list(lead), len(none)) == (pytest.approx([0.15]), 0)
 
 

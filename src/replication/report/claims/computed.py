@@ -43,8 +43,8 @@ def against_table1(numbers: Numbers) -> None:
     """Add accuracy and ROC-AUC minus the printed ones; the printed values do not apply to a substitute."""
     evidence = numbers.evidence
     for one, model, metric in itertools.product(multiclass(numbers.material), PAIR, ("accuracy", "roc_auc")):
-        ours, files = compared(numbers.material, one, metric, [model])
-        ours = ours if isinstance(ours, Interval) else interval(ours)
+        around, values, files = compared(numbers.material, one, metric, [model])
+        ours = around or interval(values)
         dataset, title = evidence.dataset_of(one.name), MEASURES[metric]["title"]
         of: dict[str, Any] = {"target": one.target, "model": model, "algorithm": "Algorithm 4"}
         arms = [one.arms[model]]
@@ -171,8 +171,8 @@ def below_images(numbers: Numbers) -> None:
     for model in [*PAIR, "cross-entropy"]:
         known: dict[str, tuple[Interval, list[tuple[str, str]]]] = {}
         for one in readings:
-            found, files = compared(numbers.material, one, "accuracy", [model])
-            found = found if isinstance(found, Interval) else interval(found)
+            around, values, files = compared(numbers.material, one, "accuracy", [model])
+            found = around or interval(values)
             known |= {one.name: (found, files)} if found.n else {}
         if not {sleep, *images} <= known.keys():
             lacking = [evidence.title(one.name) for one in readings if one.name not in known]

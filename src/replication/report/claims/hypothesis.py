@@ -5,7 +5,7 @@ An interval is held against zero and against a margin of relevance, as tests of 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -91,10 +91,6 @@ class Hypothesis:
         if self.kind == "nearly":
             return (mean >= -m) & (low > -m - SLACK), high < -m
         return (-m < low) & (high < m), (high < -m) | (low > m)
-
-    def at(self, factor: float) -> "Hypothesis":
-        """Return the same with a margin so many times as wide."""
-        return replace(self, margin=self.margin * factor)
 
     def margins(self, number: float) -> float:
         """Return how far a number speaks for the claim, in margins."""

@@ -171,28 +171,23 @@ def measured(material: Material, arm: str, measure: str, rule: str, shares: str,
 
 def compared(
     material: Material, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
-) -> tuple[pd.Series | Interval, list[tuple[str, str]]]:
+) -> tuple[Interval | None, pd.Series, list[tuple[str, str]]]:
     """Return a measure of an arm, or of the first arm minus (or over) the second, and the names and files behind it.
 
-    It is an interval over seeds and test samples where `comparisons.csv` has one for these arms; replicates otherwise.
+    It is the interval over seeds and test samples, where `comparisons.csv` has one for these arms; and replicates, by seed, fold
+    or repetition.
     """
+    first, *others = (measured(material, reading.arms[arm], measure, *reading.how) for arm in arms)
+    for other in others:
+        first = (first / other if ratio else first - other).dropna()
+    values = first.groupby("seed").mean() if first.index.nlevels > 1 else first
     names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
     file = MEASURES[measure]["file"]
     if len(set(names)) == 1 and file == "metrics.csv" and not ratio:
         around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
-            return around, [(names[0], "comparisons.csv")]
-    return by_replicate(material, reading, measure, arms, ratio=ratio), [(name, file) for name in names]
-
-
-def by_replicate(
-    material: Material, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
-) -> pd.Series:
-    """Return a measure of an arm, or of the first arm minus (or over) the second, by seed, fold or repetition."""
-    first, *others = (measured(material, reading.arms[arm], measure, *reading.how) for arm in arms)
-    for other in others:
-        first = (first / other if ratio else first - other).dropna()
-    return first.groupby("seed").mean() if first.index.nlevels > 1 else first
+            return around, values, [(names[0], "comparisons.csv")]
+    return None, values, [(name, file) for name in names]
 
 
 RECORDED = [
@@ -238,7 +233,7 @@ class Numbers:
                 self.needs.append(f"{self.evidence.title(one.name)}: {one.needs}")
             if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):
                 continue
-            values, files = compared(self.material, one, test.measure, test.arms, ratio=bool(test.over))
+            around, values, files = compared(self.material, one, test.measure, test.arms, ratio=bool(test.over))
             named = "" if model and len(test.arms) == 1 else between.join(map(title_of, test.arms))
             reason = ""
             if test.least:
@@ -249,11 +244,10 @@ class Numbers:
             printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
             option = entry.get("option", one.option) if test.role == "test" else ""
             self.add(
-                one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, reason,
+                one.name, ", ".join(filter(None, [entry["title"], named, one.note])), around or values, test.unit, want, reason,
                 role=test.role, option=option, part=test.part or one.part, target=one.target,
                 model=model, which=title_of(model) or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
-                algorithm=entry.get("algorithm", "") if printed else "", files=files,
-                replicates=by_replicate(self.material, one, test.measure, test.arms) if isinstance(values, Interval) else None,
+                algorithm=entry.get("algorithm", "") if printed else "", files=files, replicates=values if around else None,
             )  # fmt: skip
 
     def add(
@@ -284,7 +278,9 @@ class Numbers:
         if np.isnan(value.mean):
             return
         asked = want if isinstance(want, Hypothesis) else None
-        outcomes = [asked.at(factor).outcome(value) if asked else want for factor in (1, 0.5, 2)]
+        outcomes = [
+            replace(asked, margin=factor * asked.margin).outcome(value) if asked else want for factor in (1, 0.5, 2)
+        ]
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"role": "test", "arms": [], "files": []} | columns
         row["role"] = "option" if row["option"] else row["role"]
         judged = row["role"] in ("test", "option") and outcomes[0]
@@ -306,7 +302,7 @@ class Numbers:
             "margins": [_digits(margin) for margin in margins],
             "holds": asked and [_digits(edge) for edge in asked.holds],
             "data": row["data"] or self.evidence.title(name), "dataset": row["data"] or self.evidence.dataset_title(name),
-            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "n_needed": needed,
+            "substitute": self.evidence.is_substitute(name), "n_needed": needed,
             "embeddings_of": list(dict.fromkeys(filter(None, map(embeddings_of, row["arms"])))),
             "files": [self.evidence.path(*file).as_posix() for file in row["files"]],
         })  # fmt: skip
