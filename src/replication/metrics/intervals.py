@@ -56,7 +56,7 @@ DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
 
 
-def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
+def replicates(frame: pd.DataFrame) -> pd.Series:
     """Return values indexed by replicate: by fold, averaged over seeds, where there are folds; else by seed or repetition.
 
     The index has the name of the unit.
@@ -65,7 +65,7 @@ def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
     """
     units = [unit for unit in ("fold", "seed", "repetition") if unit in frame]
     unit = next((unit for unit in units if frame[unit].notna().any()), units[-1])
-    return frame.dropna(subset=[value]).groupby(unit)[value].mean()
+    return frame.dropna(subset=["value"]).groupby(unit)["value"].mean()
 
 
 def spread(values: Iterable[float]) -> tuple[float, float, int]:

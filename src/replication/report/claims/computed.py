@@ -144,15 +144,15 @@ def groups_of_classes(numbers: Numbers) -> None:
                 seed: table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
                 for seed, table in similarity[similarity["model"] == model].groupby("seed")
             }
-            arms, files, n = [f"{dataset}/{model}"], [(dataset, "similarity.csv")], len(matrices)
-            role: Role = "test" if model in PAIR else "control"
+            n, role = len(matrices), "test" if model in PAIR else "control"
+            of: dict[str, Any] = {"arms": [f"{dataset}/{model}"], "files": [(dataset, "similarity.csv")]}
+            of |= {"model": model, "algorithm": "section IV-B"}
             for group, classes in {**CIFAR10_GROUPS, "blue backgrounds with ships": BLUE_WITH_SHIPS}.items():
                 # A grouping that other embeddings have as well speaks against the claim.
                 p = grouping_p(np.mean(list(matrices.values()), axis=0), classes)
-                outcome = decided(p >= SIGNIFICANCE) if role == "control" else decided(p < SIGNIFICANCE)
+                outcome = decided((p < SIGNIFICANCE) == (role == "test"))
                 if role == "test" and n < FEWEST:
                     outcome = Outcome.NOT_TESTABLE
-                of: dict[str, Any] = {"model": model, "algorithm": "section IV-B", "arms": arms, "files": files}
                 quantity = f"{group}, p of the mean over {n} seed{'s' * (n > 1)}"
                 if group in CIFAR10_GROUPS:
                     numbers.add(dataset, quantity, p, P_VALUE, outcome, role=role, part=group, **of)
@@ -201,23 +201,19 @@ def growth(numbers: Numbers) -> None:
     if times.empty or numbers.evidence.miniature:  # In miniature sizes, overheads rule the times.
         return
     files = [(BENCHMARK, "benchmark.csv")]
-    parts = {"classes": CLAIM_TEXTS["claims"]["13"]["parts"], "batches": ("", "")}
-    for (comparison, (time, space)), size in zip(parts.items(), "CM", strict=True):
+    for comparison, size, parts in (("classes", "C", CLAIM_TEXTS["claims"]["13"]["parts"]), ("batches", "M", ("", ""))):
         rows = times[times["comparison"] == comparison]
         fewest, most = rows[size].min(), rows[size].max()
-        ends = f"ratio of {most:g} {comparison} to {fewest:g}"
-        role: Role = "test" if time else "beside"
-        took = rows[rows["quantity"] == "seconds"]
-        counted = passes_as_printed(took["M"], took["C"])
-        seconds = took.assign(value=took["value"] / counted).pivot_table("value", "repetition", size)
-        ratio, want = seconds[most] / seconds[fewest], Hypothesis("equal", 0.1, null=1, bounds=ANY) if time else None
-        of: dict[str, Any] = {"role": role, "part": time, "files": files}
-        numbers.add(BENCHMARK, f"time a pass, {ends}", ratio, RATIO, want, algorithm="counting", **of)
-        memory = rows[rows["quantity"] == "peak_memory_mb"].pivot_table("value", "repetition", size)
-        numbers.add(
-            BENCHMARK, f"peak memory, {ends}", memory[most] / memory[fewest], RATIO, want,
-            algorithm="Algorithm 3", **of | {"part": space},
-        )  # fmt: skip
+        counted = passes_as_printed(rows["M"], rows["C"]).where(rows["quantity"] == "seconds", 1)
+        by_size = rows.assign(value=rows["value"] / counted).pivot_table("value", ["quantity", "repetition"], size)
+        ratios = by_size[most] / by_size[fewest]
+        role: Role = "test" if comparison == "classes" else "beside"
+        want = Hypothesis("equal", 0.1, null=1, bounds=ANY) if role == "test" else None
+        kinds = (("seconds", "time a pass", "counting"), ("peak_memory_mb", "peak memory", "Algorithm 3"))
+        for part, (measure, title, algorithm) in zip(parts, kinds, strict=True):
+            quantity = f"{title}, ratio of {most:g} {comparison} to {fewest:g}"
+            of: dict[str, Any] = {"role": role, "part": part, "files": files, "algorithm": algorithm}
+            numbers.add(BENCHMARK, quantity, ratios[measure], RATIO, want, **of)
 
 
 def passes_as_printed(batches: pd.Series, classes: pd.Series) -> pd.Series:

@@ -206,10 +206,9 @@ def sepsis_runs(material: Material) -> list[Reading]:
 
 def sepsis(material: Material) -> list[Reading]:
     """Return `sepsis_runs`, and the paper's reading with votes that are options of ours."""
-    readings = sepsis_runs(material)
-    paper = [one for one in readings if not one.option]
-    votes = VOTES.items()
-    return readings + [replace(one, option=o, rule=rule, shares=shares) for one in paper for o, (rule, shares) in votes]
+    paper, votes = septic(material), VOTES.items()
+    ours = [replace(one, option=o, rule=rule, shares=shares) for one in paper for o, (rule, shares) in votes]
+    return sepsis_runs(material) + ours
 
 
 def septic(material: Material) -> list[Reading]:
