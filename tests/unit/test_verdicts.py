@@ -196,7 +196,7 @@ def test_every_row_of_a_claim_names_what_there_is() -> None:
         assert not test.part or test.part in claim["parts"]
         assert test.hypothesis(PRINTED) is None or test.role != "beside"
     for measure in MEASURES.values():
-        assert measure.keys() <= {"title", "kind", "file", "rows", "column", "value", "algorithm", "option"}
+        assert measure.keys() <= {"title", "kind", "file", "quantity", "column", "value", "algorithm", "option"}
 
 
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:

@@ -149,15 +149,13 @@ def measured(material: Material, arm: str, measure: str, rule: str, shares: str,
     entry = MEASURES[measure]
     rows = material.evidence.frame(name, entry["file"])
     rows = rows[rows[next(column for column in ("cell", "model", "variant") if column in rows)] == cell]
-    if "rows" in entry:
-        rows = rows[rows["quantity"].isin(entry["rows"])]
+    if "quantity" in entry:  # as the kernel sees the signals, where there is one
+        plain, seen = (rows["quantity"] == entry["quantity"] + ending for ending in ("", "_seen"))
+        rows = rows[seen if seen.any() else plain]
     if entry["file"] == "metrics.csv":
         rows = rows[printed_reading(rows, rule, shares) & (rows["metric"] == measure)]
     if entry["file"] == "alignment.csv":
         rows = rows[rows["kernel"] == kernel]
-    if entry["file"] == "latent.csv":  # as the kernel sees the signals, where there is one
-        seen = rows["quantity"].str.endswith("_seen")
-        rows = rows[seen] if seen.any() else rows
     if "value" not in entry:
         return replicates(rows)
     columns = rows.assign(above_floor=rows["loss"] - rows["floor"]) if "floor" in rows else rows
@@ -166,7 +164,7 @@ def measured(material: Material, arm: str, measure: str, rule: str, shares: str,
     by_seed = curves.groupby("seed")
     if entry["value"] == "rise":
         return by_seed.last() - by_seed.first()
-    return curves if entry["value"] == "mean" else by_seed.agg({"last": "last", "best": "max"}[entry["value"]])
+    return curves if entry["value"] == "mean" else by_seed.agg(entry["value"])
 
 
 def compared(
