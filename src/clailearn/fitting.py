@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Number
 from typing import Any, Literal
 
@@ -165,9 +164,20 @@ def learn(
     data = LazySamples(X if validation is None else X[train], torch.from_numpy(labels[train]), computation.tensor)
     conditions = 1 if len(classes) == 2 else len(classes)
     settings, stopping = network_settings(own), None
-    validate: Callable[[], Epoch] = dict
-    small = own["trunk"] is None or isinstance(own["trunk"], PictureTrunk)
-    with _training(computation, one_thread=small, printed=bool(own["verbose"])):
+
+    def validate() -> Epoch:
+        if validation is None:
+            return {}
+        voting = _with_references(model, data.x, labels[train], own["max_references"], seed)
+        return {"validation_accuracy": float((voting.scores(X[validation]).argmax(1) == labels[validation]).mean())}
+
+    with fresh_modes(computation.device), _ALONE, contextlib.ExitStack() as after:
+        if own["trunk"] is None or isinstance(own["trunk"], PictureTrunk):
+            # Sums over several threads have other roundings, and a small network gains nothing by them.
+            after.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+        if own["verbose"]:
+            after.enter_context(logged(logging.StreamHandler(sys.stdout)))
         with seeded_generators(seed, torch.device("cpu")):
             network, kernel = build_network(settings, inputs, len(classes), seed, own["trunk"])
         assert isinstance(network, Encoder)
@@ -178,16 +188,14 @@ def learn(
         if validation is not None:
             warmup = math.ceil(training.warmup * training.epochs)
             stopping = EarlyStopping(model.module, own["n_iter_no_change"], warmup)
-            voting = partial(_with_references, model, data.x, labels[train], own["max_references"], seed)
-            validate = partial(_accuracy, voting, X[validation], labels[validation])
         history = collaborative_learning(
             network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
         )
         if stopping is not None:
-            stopping.restore()
-        model = _with_references(model, X, labels, own["max_references"], seed)
-        _refuse_lost_distances(model)
-        return model, history
+            model.module.load_state_dict(stopping.best)
+        learned = _with_references(model, X, labels, own["max_references"], seed)
+        _refuse_lost_distances(learned)
+        return learned, history
 
 
 def network_settings(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,24 +259,6 @@ def _refuse_lost_distances(model: Model) -> None:
             f"training diverged: squared distances of embeddings are rounded by {rounding:.2g}, expected at most {LOST}; lower "
             "learning_rate or weight_decay"
         )
-
-
-def _accuracy(voting: Callable[[], Model], X: NDArray[Any], labels: NDArray[np.int64]) -> Epoch:
-    """Return the accuracy of samples that were held out of training."""
-    return {"validation_accuracy": float((voting().scores(X).argmax(1) == labels).mean())}
-
-
-@contextlib.contextmanager
-def _training(computation: Computation, *, one_thread: bool, printed: bool) -> Iterator[None]:
-    """Train in torch's modes of a fresh process, one training at a time; `printed` prints what it logs after each epoch."""
-    with fresh_modes(computation.device), _ALONE, contextlib.ExitStack() as after:
-        if one_thread:
-            # Sums over several threads have other roundings, and a small network gains nothing by them.
-            after.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-        if printed:
-            after.enter_context(logged(logging.StreamHandler(sys.stdout)))
-        yield
 
 
 @contextlib.contextmanager

@@ -305,7 +305,7 @@ class _Training:
 
 
 class EarlyStopping:
-    """Ends a training once `validation_accuracy` has not risen for some epochs, and brings back the first best weights.
+    """Ends a training once `validation_accuracy` has not risen for some epochs; `best` has the first best weights.
 
     Args:
         model: in training.
@@ -324,10 +324,6 @@ class EarlyStopping:
         if best == len(figures):
             self.best = copy.deepcopy(self.model.state_dict())
         return len(figures) - max(best, self.warmup) >= self.patience
-
-    def restore(self) -> None:
-        """Give the model the weights of its best epoch."""
-        self.model.load_state_dict(self.best)
 
 
 def _scheduler(
