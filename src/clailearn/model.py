@@ -5,7 +5,7 @@ A folder holds it (`clailearn.files`), and is read without trust.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +204,7 @@ def _are_labels(value: Any) -> bool:
 def _is_kernel(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None
-    return (
-        isinstance(value.get("name"), str) and value["name"] in KERNELS and value.get("metric") in ("full", "identity")
-    )
+    return value.get("name") in list(KERNELS) and value.get("metric") in ("full", "identity")
 
 
 # The bounds keep a hostile record from asking for a network that takes hours to build.
@@ -301,9 +299,8 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
         raise InputError(
             f"{path}: found no {error} in settings.encoder, expected what the trunk needs. {files.ADVICE}"
         ) from None
-    tensors, calibration = files.load_tensors(weights, record["sha256"]), record["calibration"]
-    made = Model(network, kernel, None, None, inputs, classes, settings, _rest(record))
-    dtype = made.computation.dtype
+    tensors, fitted = files.load_tensors(weights, record["sha256"]), record["calibration"]
+    dtype, references = Computation("cpu", settings["precision"]).dtype, None
     if isinstance(network, Encoder):
         conditions, _, size = network.head.weight.shape
         references = checked_references(weights, tensors, (conditions, size), dtype, record["population"])
@@ -311,22 +308,22 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
             files.expect(
                 path, record, {"reference_files": files.list_of(files.TEXT, len(references.y), len(references.y))}
             )
-        made = replace(made, references=references._replace(files=record.get("reference_files", [])))
+        references = references._replace(files=record.get("reference_files", []))
+    calibration: Calibration = None
+    if "slope" in fitted:
+        calibration = LogisticCalibration(fitted["slope"], fitted["intercept"])
+    elif fitted:
+        calibration = float(fitted["temperature"])
+    known = {*(key.partition(".")[0] for key in _CHECKS), "population", "reference_files"}
+    rest = {key: value for key, value in record.items() if key not in known}
+    made = Model(network, kernel, references, calibration, inputs, classes, settings, rest)
     halves = (torch.bfloat16, torch.float16)
     module = made.module.to(dtype)
     files.fill_module(module, {name: t.to(dtype) if t.dtype in halves else t for name, t in tensors.items()}, weights)
     module.requires_grad_(False).eval()
     if trunk is None:
         move(module, torch.device("cpu"))
-    if "slope" in calibration:
-        return replace(made, calibration=LogisticCalibration(calibration["slope"], calibration["intercept"]))
-    return replace(made, calibration=float(calibration["temperature"]) if calibration else None)
-
-
-def _rest(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a record that are no attributes of a model."""
-    known = {*(key.partition(".")[0] for key in _CHECKS), "population", "reference_files"}
-    return {key: value for key, value in record.items() if key not in known}
+    return made
 
 
 def _refuse_other_trunk(path: Path, encoder: Mapping[str, Any], trunk: nn.Module | None) -> None:
