@@ -14,7 +14,6 @@ import signal
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -124,7 +123,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         raise
 
 
-@contextmanager
+@contextlib.contextmanager
 def seeded_generators(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch's global generators of the CPU and of a device, from which dropout and initialisation draw; restore them after.
 

@@ -6,7 +6,6 @@ write a trunk with an attribute `features` here and name it in `build_trunk`.
 """
 
 import copy
-import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -249,10 +248,9 @@ class MLP(nn.Module):
 
     def __init__(self, inputs: int, width: int, layers: int) -> None:
         super().__init__()
-        sizes = [inputs] + [width] * layers
         steps: list[nn.Module] = []
-        for a, b in itertools.pairwise(sizes):
-            steps += [nn.Linear(a, b, dtype=torch.float32), nn.ReLU()]
+        for layer in range(layers):
+            steps += [nn.Linear(width if layer else inputs, width, dtype=torch.float32), nn.ReLU()]
         self.body = nn.Sequential(*steps)
         self.features = width
 

@@ -61,10 +61,8 @@ def collaborative_learning(
             f"training.batch_size {settings.batch_size} makes {len(data) // settings.batch_size} batches of {len(data)} items; "
             "at least 2 are needed: give a smaller number"
         )
-    model, step = (
-        nn.ModuleList([encoder, kernel]),
-        partial(collaborative_step, encoder, kernel, data, conditions, settings),
-    )
+    model = nn.ModuleList([encoder, kernel])
+    step = partial(collaborative_step, encoder, kernel, data, conditions, settings)
     if settings.loss == "parzen":
         if settings.schedule != "joint" or settings.references == "all":
             raise InputError(
