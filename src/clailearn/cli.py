@@ -134,12 +134,9 @@ def _features(path: Path, model: Model) -> Iterator[tuple[str, NDArray[Any] | In
     for place, values in rows(path, names, number):
         if not isinstance(values, InputError) and (distance := np.abs((values - mean) / sd)).max() > FARTHEST:
             furthest = distance.argmax()
-            found = (
-                f"column '{names[furthest]}': found {values[furthest]:g}, which is too far from the training samples"
-            )
-            yield place, InputError(f"{place}: {found}. Correct or remove the row")
-        else:
-            yield place, values
+            found = f"found {values[furthest]:g}, which is too far from the training samples. Correct or remove the row"
+            values = InputError(f"{place}: column '{names[furthest]}': {found}")
+        yield place, values
 
 
 def _pictures(path: Path, model: Model) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:

@@ -107,27 +107,19 @@ class _ConvBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            _convolution(inputs, outputs), nn.MaxPool2d(2), _shift_norm(outputs), nn.GELU(),
-            _convolution(outputs, outputs), _shift_norm(outputs), nn.GELU(),
-        )  # fmt: skip
+        layers: list[nn.Module] = []
+        for channels in (inputs, outputs):
+            convolution = _Conv2d(channels, outputs, 3, padding=1, bias=False)
+            # Outputs begin as copies of the inputs, as far as these go.
+            nn.init.dirac_(convolution.weight.data[:channels])
+            norm = nn.BatchNorm2d(outputs, momentum=0.4)
+            norm.weight.requires_grad_(False)  # It learns a shift and no scale.
+            layers += [convolution, norm, nn.GELU()]
+        layers.insert(1, nn.MaxPool2d(2))
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
-
-
-def _convolution(inputs: int, outputs: int) -> nn.Conv2d:
-    """Build a convolution of 3 x 3 pixels without bias, whose outputs begin as copies of the inputs, as far as these go."""
-    layer = _Conv2d(inputs, outputs, 3, padding=1, bias=False)
-    nn.init.dirac_(layer.weight.data[:inputs])
-    return layer
-
-
-def _shift_norm(features: int) -> nn.BatchNorm2d:
-    """Build a normalisation over the batch that learns a shift and no scale."""
-    norm = nn.BatchNorm2d(features, momentum=0.4)
-    norm.weight.requires_grad_(False)
-    return norm
 
 
 class ConvNet(nn.Module):
