@@ -17,14 +17,9 @@ Target = Literal["zero", "product", "simplex"]
 
 
 def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
-    """Return labels as signs, +1 for the class of the condition and -1 for the rest (section III-D1).
+    """Return class indices (N,) as signs (conditions, N), float32: 1 for the class of the condition, else -1 (section III-D1).
 
-    Args:
-        labels: class indices, shape (N,).
-        conditions: C for a multiclass task; 1 for a binary one, where class 1 is the positive class.
-
-    Returns:
-        Signs of shape (conditions, N), float32.
+    conditions: C for a multiclass task; 1 for a binary one, where class 1 is the positive class.
     """
     first = 1 if conditions == 1 else 0
     classes = torch.arange(first, first + conditions, device=labels.device).unsqueeze(1)
@@ -55,17 +50,12 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
 
 
 def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) -> Tensor:
-    """Return the target similarities (A, R) of one embedding for all classes: 1 for equal labels, else what `kind` says.
+    """Return the target similarities (A, R) of class indices (A,) and (R,) without conditions: 1 for equal ones, else by `kind`.
 
     * `product`: -1 (Cristianini et al. 2001).
     * `zero`: 0.
-    * `simplex`: -1/(C - 1), the similarity of classes that lie evenly; 1 and this are the centred kernel of C equal classes
+    * `simplex`: -1/(C - 1) of C `classes`, the similarity of such as lie evenly; 1 and this are the centred kernel of equal ones
       (Cortes, Mohri & Rostamizadeh 2012), scaled.
-
-    Args:
-        anchor, reference: class indices (A,) and (R,).
-        classes: C, for `simplex`.
-        kind: the target of two samples of different classes.
     """
     others: dict[Target, float] = {"product": -1.0, "zero": 0.0, "simplex": -1 / (classes - 1)}
     if kind not in others:

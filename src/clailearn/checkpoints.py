@@ -34,7 +34,6 @@ class Checkpoint:
         epoch_seconds: wall time of the steps of each epoch, those of interrupted processes first.
 
     Args:
-        path: path of the file.
         fingerprint: identifies data, settings, code and device; a training resumes from a state with the same one only.
     """
 
@@ -101,8 +100,7 @@ class Checkpoint:
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that at any moment its content is either the old or the new one.
 
-    Raises:
-        OSError: there is no room, for instance; the old file stays, and no fragment of the new one.
+    Raises OSError where there is no room, for instance; the old file stays, and no fragment of the new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for fragment in path.parent.glob(f".{path.name}.*.part"):  # of an interrupted write

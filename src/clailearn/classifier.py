@@ -89,10 +89,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         Returns
         -------
         list of N `clailearn.votes.Votes`
-            `label` is the predicted label and `score` its f, the sum of the votes of all references. `support` has references of
-            this label and `opposition` those of others, each with `item` (its number in `reference_indices_`, which is its row
-            in the X of `fit`), `label`, `similarity` in [-1, 1] and `vote`. A reference votes against its own label where its
-            similarity is negative, except by the rule 'parzen'.
+            The `item` of a vote is its number in `reference_indices_`, its row in the X of `fit`. A reference votes against its
+            own label where its similarity is negative, except by the rule 'parzen'.
         """
         X = self._checked(X)
         return self.model_.votes(X, k)

@@ -66,13 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:
     """Return what a model predicts of each input: input, label, probability, scores and votes; or input and error.
 
-    Args:
-        folder: of the model.
-        inputs: pictures and folders of pictures, or tables of features, .csv or .csv.gz.
-        votes: references to show for and against each prediction; 0: none.
-
-    Raises:
-        InputError: the model is damaged or takes no such inputs; or no input can be read and has the right size.
+    `main` says what the arguments are. Raises InputError where the model is damaged or takes no such inputs, or where no input
+    can be read and has the right size.
     """
     model = load(folder)
     kind, channels = model.inputs.kind, model.inputs.channels

@@ -23,15 +23,11 @@ def _fitting(stride: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
 
 
 class _Conv1d(nn.Conv1d):
-    """Convolution of features."""
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv1d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
 
 
 class _Conv2d(nn.Conv2d):
-    """Convolution of features."""
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.conv2d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
 

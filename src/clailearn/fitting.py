@@ -72,11 +72,7 @@ class PictureTrunk(nn.Module):
 
 
 def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Split | None:
-    """Return the split of a calibration; None: without one, or because a class has one sample, with a warning.
-
-    Args:
-        calibration: parts, a splitter, an iterable of splits, or None, as `CLaIClassifier` takes it.
-    """
+    """Return the split of the parameter `calibration`; None: without one, or because a class has one sample, with a warning."""
     if calibration is None:
         return None
     if not isinstance(calibration, Integral):
@@ -97,10 +93,7 @@ def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | 
 def validation_split(
     fraction: float, y: NDArray[Any], groups: NDArray[Any] | None, seed: int, parameter: str = "validation_fraction"
 ) -> Split:
-    """Return the split of early stopping, which holds out a fraction of the samples, or of the groups.
-
-    parameter: what a message about too few samples calls the fraction.
-    """
+    """Return a split that holds out a fraction, in messages called `parameter`, of the samples, or of the groups."""
     splitter: Any = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
     if groups is not None:
         splitter = StratifiedGroupKFold(_parts(round(1 / fraction), groups), shuffle=True, random_state=seed)
@@ -153,9 +146,7 @@ def learn(
 ) -> tuple[Model, list[Epoch]]:
     """Train a network and a kernel, and return the model, whose references are samples, and the history of the training.
 
-    Args:
-        own: parameters of the estimator.
-        labels: class indices (N,).
+    own: parameters of the estimator. labels: class indices (N,).
     """
     computation = Computation(own["device"], own["precision"])
     train, validation = np.arange(len(X)), None

@@ -9,9 +9,6 @@ with class share p and mean Parzen similarities g+ and g-. All four rules are fu
 memory serves them all. The pass keeps a sum for each class of the references, which is S times the indicator matrix Y of the
 classes. The positives and negatives of every condition follow from these sums. A kernel that is an inner product of coordinates
 needs no S: with coordinates Z, the product is Z (Z_R' Y), where Z_R' Y is an (L x C) matrix of sums.
-
-Over a sample of the references (`sample_references`) the same means are estimates. The drawn members of a class stand for all
-its members, whatever their share of the sample.
 """
 
 import math
@@ -43,20 +40,16 @@ class ParzenMeans(NamedTuple):
 
 
 def sample_references(labels: Tensor, number: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Draw references without replacement, equally many of each class as far as it has them.
+    """Draw references without replacement, equally many of each class as far as it has them; all where `number` is larger.
 
     Returns those drawn (n,), ascending, and the members of each class (classes,) in the whole set.
 
     Equal numbers give g+ and g- errors of like size however rare the positives are. They bias neither shares nor means:
     `parzen_means` gives each class its weight in the set.
 
-    Args:
-        labels: class indices of all references (R,), 0 to classes - 1, each present.
-        number: references to draw; all of them where there are fewer.
-        seed: of the draw.
+    labels: class indices of all references (R,), 0 to classes - 1, each present.
 
-    Raises:
-        InputError: `number` is less than one for each class.
+    Raises InputError where `number` is less than one for each class.
     """
     population = torch.bincount(labels)
     if number < len(population):
@@ -89,7 +82,6 @@ def parzen_means(
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
     Args:
-        kernel: a kernel of `clailearn.kernels`.
         test: embeddings (K, P, L); of one embedding for C > 2 classes (1, P, L), and the result has K = C all the same.
         reference: embeddings (K, R, L), or (1, R, L).
         labels: class indices of the references (R,). Of two classes the positive one is 1.

@@ -232,15 +232,11 @@ def _above_zero(sums: Tensor) -> Tensor:
 
 
 def build(name: str, size: int, metric: Metric) -> Kernel:
-    """Return the kernel of this name in `KERNELS`.
+    """Return the kernel of this name in `KERNELS`, for embeddings of `size` dimensions L.
 
-    Args:
-        name: `cosine`, `gaussian` or the `name` of another subclass of `Kernel`.
-        size: embedding dimensions L.
-        metric: learned part of the Mahalanobis matrix; kernels without one ignore it.
+    metric: learned part of the Mahalanobis matrix; kernels without one ignore it.
 
-    Raises:
-        ValueError: no kernel has this name, or the kernel does not know the metric.
+    Raises ValueError where no kernel has this name, or the kernel does not know the metric.
     """
     if name not in KERNELS:
         raise ValueError(f"kernel is {name!r}, expected {' or '.join(KERNELS)}")

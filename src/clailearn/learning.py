@@ -49,8 +49,7 @@ def collaborative_learning(
         settings, validate, checkpoint, after_pass, stop: as `clailearn.trainer.train` takes them.
 
     Returns:
-        The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions),
-        learning_rate (of the step to come), and the figures of `validate`.
+        The history of `train`, with loss, alignment and centred_alignment as means over steps and conditions.
 
     Raises:
         DivergenceError: see `clailearn.trainer.train`.
@@ -117,8 +116,7 @@ def collaborative_step(
     """Compare an anchor batch with its references: leave gradients in the parameters and return the figures.
 
     Args:
-        encoder, kernel: in training.
-        data, conditions, settings: as in `collaborative_learning`.
+        encoder, kernel, data, conditions, settings: as in `collaborative_learning`.
         items: (n,), the anchor batch and then each reference batch.
         condition: the class in question; None for all at once.
         generator: draws augmentation, and samples where `samples_per_class` bounds them.

@@ -59,14 +59,10 @@ def build_optimisers(
 ) -> list[torch.optim.Optimizer]:
     """Build the optimisers of a model: `adamw`, `sgd`, or `muon` for the kernels of convolutions and AdamW for the rest.
 
-    Args:
-        momentum: of `sgd` and `muon`.
-        weight_decay: of what has two dimensions or more, without what a module names `undecayed`: matrices of weights, and the
-            bias of the head, which has a row for each condition.
-        rounded: of `Muon`.
+    Weight decay is of what has two dimensions or more, without what a module names `undecayed`: matrices of weights, and the
+    bias of the head, which has a row for each condition.
 
-    Raises:
-        InputError: `muon` has nothing to do, because no convolution takes features.
+    Raises InputError where `muon` has nothing to do, because no convolution takes features.
     """
     convolutions = [m.weight for m in model.modules() if isinstance(m, FEATURE_CONVOLUTIONS)] if name == "muon" else []
     for_muon = {id(weight) for weight in convolutions}

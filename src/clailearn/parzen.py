@@ -79,14 +79,10 @@ class ParzenLoss(nn.Module):
 
 
 class Memory(nn.Module):
-    """The last samples of a training: features before the head, labels, and numbers of their items.
+    """The last samples of a training, at most `size`: `features` before the head, labels, and numbers of their items.
 
     It is that of scalable neighbourhood components analysis (Wu, Efros & Yu 2018), but of features before the head: the head of
     the moment maps them, so that they make up-to-date references. All are buffers, which a checkpoint keeps.
-
-    Args:
-        size: samples at most.
-        features: numbers of a sample.
     """
 
     features: Tensor

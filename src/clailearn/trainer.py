@@ -66,11 +66,7 @@ class Items(Protocol):
 
 
 class Samples(Items):
-    """Items that are single samples, vectors (N, inputs) or tensors (N, ...), drawn as they are.
-
-    Args:
-        labels: class indices (N,), on the CPU.
-    """
+    """Items that are single samples, vectors (N, inputs) or tensors (N, ...), drawn as they are."""
 
     def __init__(self, x: Any, labels: Tensor) -> None:
         self.x, self.labels = x, labels
@@ -129,7 +125,6 @@ def train(
 
     Args:
         data: training items, which each pass shuffles, and which are told each epoch.
-        step: computes the gradients of a batch.
         settings: optimiser, learning rate, epochs and seed.
         validate: called after each epoch; its figures join the history. It may raise FloatingPointError for divergence.
         checkpoint: where to save the state after each epoch, and to resume from; None to keep none.
@@ -179,14 +174,11 @@ def train(
 
 
 class Steps:
-    """What the steps of an epoch leave.
+    """What the steps of an epoch, `number` of them, leave.
 
     Attributes:
         rates: learning rate of each step, which a step appends before it computes; one more than losses where it fails.
         figures: scalars by name, `loss` among them, as a tensor (steps,) on the device.
-
-    Args:
-        number: of steps of the epoch.
     """
 
     def __init__(self, number: int, device: torch.device) -> None:
@@ -211,10 +203,7 @@ class Steps:
     def refusing_divergence(self, module: nn.Module, epoch: int, advice: str) -> Iterator[None]:
         """Raise DivergenceError if the steps of an epoch, and the validation after it, leave the finite numbers or explode.
 
-        Args:
-            module: in training; its parameters must be finite.
-            epoch: its number, from 1.
-            advice: end of the message, which says what to do and which state is saved.
+        advice: end of the message, which says what to do and which state is saved.
         """
         failure = None
         try:
@@ -242,11 +231,7 @@ class Steps:
 
 
 class _Training:
-    """The state of a training, resumed from its checkpoint: optimisers, learning rates, generator and history.
-
-    Args:
-        steps: of an epoch.
-    """
+    """The state of a training, resumed from its checkpoint: optimisers, learning rates, generator and history."""
 
     def __init__(self, model: nn.Module, settings: TrainingSettings, steps: int, checkpoint: Checkpoint | None) -> None:
         self.epochs, self.steps, self.checkpoint = settings.epochs, steps, checkpoint
