@@ -288,8 +288,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> models.Model | C
 
 def _estimator(path: Path, model: models.Model, trunk: nn.Module | None) -> CLaIClassifier:
     """Return the estimator that was saved as a model; raise InputError unless its parameters and references fit the model."""
-    checks = {"next_index": integer(2**62), "parameters": MAPPING}
-    expect(path, model.record, {f"estimator.{key}": check for key, check in checks.items()})
+    expect(path, model.record, {"estimator.next_index": integer(2**62), "estimator.parameters": MAPPING})
     saved, expected = model.record["estimator"], CLaIClassifier().get_params(deep=False).keys() - UNSAVED
     if saved["parameters"].keys() != expected:
         raise InputError(f"{path}: found other parameters than {', '.join(sorted(expected))}. {ADVICE}")

@@ -79,10 +79,9 @@ def write_model(
     )
     # Tensors of a trunk may share memory, which the format does not allow.
     content = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
-    given = json.dumps(
-        {**record, "sha256": hashlib.sha256(content).hexdigest()}, default=methodcaller("item")
-    )  # of numpy
-    whole = json.loads(given)  # as it will be read
+    given = {**record, "sha256": hashlib.sha256(content).hexdigest()}
+    # As it will be read; numbers may be of numpy.
+    whole = json.loads(json.dumps(given, default=methodcaller("item")))
     whole[OF_RECORD] = checksum_of_record(whole)
     expect(folder / RECORD, whole, checks, "Nothing was written: correct it, and fit again.")
     text = f"{json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)}\n".encode()

@@ -278,12 +278,10 @@ def check_device(computation: Computation) -> None:
 def check_trunk(computation: Computation, trunk: Any, X: NDArray[Any]) -> None:
     """Raise ValueError unless the trunk maps these samples to as many vectors of the length that it names."""
     features = getattr(trunk, "features", None)
-    found: Any
     try:
         with computation.modes(), computation.rounding():
-            found = tuple(
-                copy.deepcopy(trunk).to(computation.device, computation.dtype).eval()(computation.tensor(X)).shape
-            )
+            copied = copy.deepcopy(trunk).to(computation.device, computation.dtype).eval()
+            found: Any = tuple(copied(computation.tensor(X)).shape)
     except Exception as error:  # A trunk of one's own can raise almost any error.
         found = error
     if type(features) is not int or found != (len(X), features):
@@ -365,17 +363,16 @@ def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: 
         raise ValueError(f"X holds {largest.max():.3g}, whose square is beyond the largest {precision}; {remedy}")
     span = most - least
     lost = (span > 0) & (span < 100 * np.spacing(largest.astype(precision)))
-    if fit and lost.any():
-        warnings.warn(
-            f"{precision} rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
-            stacklevel=5,
+    if not fit:
+        return
+    if lost.any():
+        found = (
+            f"{precision} rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}"
         )
-    elif fit and 0 < span.max() < 0.01:
-        warnings.warn(
-            f"no input of X spans more than {span.max():.3g}, which may be too little; {scaling}", stacklevel=5
-        )
-    elif fit and X.ndim == 2 and span.max() > 1000 * span[span > 0].min(initial=np.inf):
-        warnings.warn(
-            f"an input of X spans {span.max():.3g}, another {span[span > 0].min():.3g}, which will hardly count; {scaling}",
-            stacklevel=5,
-        )
+    elif 0 < span.max() < 0.01:
+        found = f"no input of X spans more than {span.max():.3g}, which may be too little; {scaling}"
+    elif X.ndim == 2 and span.max() > 1000 * (smallest := span[span > 0].min(initial=np.inf)):
+        found = f"an input of X spans {span.max():.3g}, another {smallest:.3g}, which will hardly count; {scaling}"
+    else:
+        return
+    warnings.warn(found, stacklevel=5)
