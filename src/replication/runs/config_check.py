@@ -73,7 +73,6 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     baselines = schema["$defs"]["baselines"]
     row_models = [*fitted_on("rows"), *fitted_on("embeddings")]
     baselines["properties"] = {name.replace("-", "_"): {} for name in row_models} | baselines["properties"]
-    baselines["additionalProperties"] = False
     return schema
 
 
@@ -164,7 +163,7 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
 def nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
     """Return dotted settings in their blocks."""
     result: dict[str, Any] = {}
-    for key, value in sorted(dotted.items()):
+    for key, value in dotted.items():
         *blocks, last = key.split(".")
         target = result
         for block in blocks:

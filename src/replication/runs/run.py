@@ -148,10 +148,7 @@ def start_job(log: str | Path) -> None:
     """Send log records, warnings and exceptions to a file and the console; an `InputError`, and a full disk, as a message."""
     # After the imports: collections would go through all of torch again and again.
     gc.freeze()
-    handlers: list[logging.Handler] = [
-        logging.FileHandler(log, mode="w", encoding="utf-8"),
-        logging.StreamHandler(sys.stderr),
-    ]
+    handlers = (logging.FileHandler(log, mode="w", encoding="utf-8"), logging.StreamHandler(sys.stderr))
     logging.basicConfig(level=logging.INFO, handlers=handlers)
     for handler in handlers:
         handler.setFormatter(Legible("%(asctime)s %(message)s", "%H:%M:%S"))
@@ -327,8 +324,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file, sorted by run."""
-    records: list[dict[str, Any]] = read_json(path, lines=True)
-    return records
+    return read_json(path, lines=True)
 
 
 def records_of(folder: Path) -> list[dict[str, Any]]:

@@ -30,7 +30,6 @@ USES = {"real": None, "mini": MINIATURE, "afternoon": AFTERNOON}
 """The uses of the pipeline, which name their folders below results/, and the file whose settings win over all others."""
 OWN_DEFAULTS = "workflow/config/own.yaml"
 
-_DIGITS = 2
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own", "pathvars")
 _NOT_OF_PREPARATION = (
     "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
@@ -116,19 +115,18 @@ def select(settings: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     >>> select({"seeds": [0], "training": {"epochs": 16, "samples": None}}, ["training.epochs"])
     {'training': {'epochs': 16}}
     """
-    result: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for dotted in keys:
-        *blocks, last = dotted.split(".")
-        source, target = settings, result
-        for block in blocks:
-            source, target = source.get(block, {}), target.setdefault(block, {})
-        if last not in source:
-            raise InputError(
-                f"setting {dotted}: found none in the configuration, expected a default; add it to config.yaml or a file of "
-                "workflow/config/"
-            )
-        target[last] = source[last]
-    return result
+        value: Any = settings
+        for key in dotted.split("."):
+            if key not in value:
+                raise InputError(
+                    f"setting {dotted}: found none in the configuration, expected a default; add it to config.yaml or a file "
+                    "of workflow/config/"
+                )
+            value = value[key]
+        found[dotted] = value
+    return nested(found)
 
 
 class Settings(dict[str, Any]):
@@ -225,18 +223,15 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
     from scipy import stats
     from sklearn.model_selection import ParameterSampler
 
-    distributions = {}
-    for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
-        # Values may be lists, which an array of choices would take apart: their places are drawn.
-        distributions[setting] = range(len(values)) if name == "choice" else stats.loguniform(*values)
-    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
-    return [{}, *(nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
-
-
-def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
-    if "choice" in distribution:
-        return distribution["choice"][int(drawn)]
-    return float(f"{float(drawn):.{_DIGITS}g}")
+    distributions = {
+        setting: entry["choice"] if "choice" in entry else stats.loguniform(*entry["loguniform"])
+        for setting, entry in space.items()
+    }
+    drawn = [
+        {key: value if "choice" in space[key] else float(f"{value:.2g}") for key, value in sorted(trial.items())}
+        for trial in ParameterSampler(distributions, number - 1, random_state=seed)
+    ]
+    return [{}, *map(nested, drawn)]
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -318,8 +313,7 @@ def data_of(settings: Mapping[str, Any], name: str) -> str:
 def training_samples(settings: Mapping[str, Any], name: str) -> int | None:
     """Return the number of training samples that the runs of a dataset or study draw; None for all."""
     own = study_settings(settings, name) if name in settings["studies"] else dataset_settings(settings, name)
-    samples: int | None = own["training"]["samples"]
-    return samples
+    return own["training"]["samples"]
 
 
 def source_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
