@@ -39,11 +39,7 @@ use rule project_embeddings as gather_own with:
         history=behind("history.csv"),
         reliability=behind("reliability.csv"),
         runs=behind("runs.jsonl"),
-        embedded=lambda wildcards: (
-            []
-            if run_settings.has_recordings(config, wildcards.dataset)
-            else files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors")
-        ),
+        embedded=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors"),
         library=EVALUATION,
     output:
         **dict(rules.project_embeddings.output.items()),

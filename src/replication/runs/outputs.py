@@ -58,9 +58,9 @@ def runs_of_models(settings: Mapping[str, Any], dataset: str, models: Iterable[s
 
 
 def projected_run(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the run whose embeddings are projected: that of the first kernel in tables, and of the smallest seed, if any."""
-    runs = runs_of_models(settings, dataset, registry.CLAI)
-    return sorted(runs, key=lambda run: (registry.CLAI.index(run.cell), run.seed))[:1]
+    """Return the run on samples whose embeddings are projected: that of the first kernel in tables, of the smallest seed."""
+    runs = [] if has_recordings(settings, dataset) else runs_of_models(settings, dataset, CLAI)
+    return sorted(runs, key=lambda run: (CLAI.index(run.cell), run.seed))[:1]
 
 
 def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
@@ -120,7 +120,6 @@ def result_file(settings: Mapping[str, Any], name: str) -> str:
 
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files of a name below `root`; below results/published, which has no rows of patients, those there."""
-    files: list[str]
     if name == THEORY:
         files = ["theory.csv", RUNS]
     elif name == BENCHMARK:
@@ -156,15 +155,15 @@ def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
 
 def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the files below `root` of every model to publish: none of credentialed data."""
-    names = [*OUTPUTS["table1"]["names"], *registry.WHOLE_COHORTS]
-    datasets = {name: settings["datasets"][name] for name in names if name in available(root, settings)}
-    models = [
-        f"{root}/{name}/models/{model}"
-        for name, entry in datasets.items()
-        for model in entry["models"]
-        if model in registry.PUBLISHED_MODELS and not entry.get("credentialed", False)
+    there, datasets = available(root, settings), settings["datasets"]
+    return [
+        f"{root}/{name}/models/{model}/{file}"
+        for name in [*OUTPUTS["table1"]["names"], *registry.WHOLE_COHORTS]
+        if name in there and not datasets[name].get("credentialed", False)
+        for model in datasets[name]["models"]
+        if model in registry.PUBLISHED_MODELS
+        for file in registry.MODEL_FILES
     ]
-    return [f"{model}/{file}" for model in models for file in registry.MODEL_FILES]
 
 
 def available(root: str, settings: Mapping[str, Any]) -> list[str]:
@@ -235,12 +234,14 @@ def packed_models(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
     """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
-    files = [f"{folder}/{output}.{form}" for output in outputs for form in _forms(output)]
+    files = [
+        f"{folder}/{output}.{form}"
+        for output in outputs
+        for kind, forms in _FORMS.items()
+        if Path(output).name.startswith(kind)
+        for form in forms
+    ]
     return [*files, *(claim_pages(folder) if CLAIMS in outputs else [])]
-
-
-def _forms(output: str) -> tuple[str, ...]:
-    return next(forms for kind, forms in _FORMS.items() if Path(output).name.startswith(kind))
 
 
 def claim_pages(folder: str) -> list[str]:
