@@ -1,5 +1,5 @@
 # What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
@@ -19,6 +19,7 @@ RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).ex
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]
 TRAINED = fitted_on("samples")
+cell_settings = cache(partial(run_settings.cell_settings, config))  # drawing trials takes time
 OWN = {
     name: "recordings" if run_settings.has_recordings(config, name) else "samples"
     for name in outputs.own_datasets(config)
@@ -97,11 +98,6 @@ def embeddings_below(name, run, model):
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
     return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
-
-
-@cache  # drawing trials takes time
-def cell_settings(study, cell):
-    return run_settings.cell_settings(config, study, cell)
 
 
 def cell_of(wildcards):
