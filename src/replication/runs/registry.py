@@ -113,7 +113,7 @@ class Entry:
     title: str
     colour: str
     fit: str
-    of: Kind
+    of: Kind = "samples"
     dash: str = "-."
     kernel: str | None = None
     embeddings: str | None = None
