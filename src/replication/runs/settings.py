@@ -193,7 +193,7 @@ def study_settings(settings: Mapping[str, Any], study: str, *chosen: Mapping[str
     """Return what the cells of a study share: its dataset's settings, those `chosen` for a model, then the study's overrides."""
     entry = settings["studies"][study]
     scored = {"scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), *chosen, entry["overrides"], scored)
+    return merge(dataset_settings(settings, entry["dataset"]), *chosen, entry.get("overrides", {}), scored)
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
