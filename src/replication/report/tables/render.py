@@ -152,7 +152,7 @@ def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 
     They are paired by seed and test sample where cells were compared so, otherwise by seed or fold.
     """
-    evidence, compared = sources.evidence, minus_entropy(sources.evidence)
+    evidence, compared = sources.evidence, compared_over_samples(sources.evidence)
     values = evidence.table("metrics.csv")
     values = identified(evidence, values[printed_reading(values) & ~values["name"].isin(compared["name"])])
     by_entropy = values["model"] == "cross-entropy"
@@ -162,15 +162,19 @@ def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     return pd.concat([trainings(sources, blocks), less, paper.with_data(evidence, compared)], ignore_index=True)
 
 
-def minus_entropy(evidence: Evidence) -> pd.DataFrame:
-    """Return what cells were compared over seeds and test samples as differences from cross-entropy, which end in _less."""
+def compared_over_samples(evidence: Evidence) -> pd.DataFrame:
+    """Return what was compared over seeds and test samples: differences from cross-entropy, which end in _less, and the share of
+    witnesses that seeds of a cell have in common.
+    """
     found = evidence.table("comparisons.csv").rename(columns={"value": "mean", "seeds": "n"})
     turned = found.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
     limits = ["mean", "low", "high"]
     both = pd.concat([found, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
     less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns="draws")
-    less = less.assign(metric=less["metric"] + "_less", rule="", shares="")
-    return in_units(less.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
+    less = less.assign(metric=less["metric"] + "_less")
+    shared = found[found["metric"] == "shared_witnesses"].drop(columns="draws")
+    rows = pd.concat([less, shared], ignore_index=True).assign(rule="", shares="")
+    return in_units(rows.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
 
 
 def with_ends_of_training(evidence: Evidence) -> pd.DataFrame:
