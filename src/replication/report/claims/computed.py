@@ -195,7 +195,7 @@ def below_images(numbers: Numbers) -> None:
 
 
 def growth(numbers: Numbers) -> None:
-    """Add time a pass and peak memory of the largest size over the smallest: of classes, and beside them of batches."""
+    """Add time per pass and peak memory of the largest size over the smallest: of classes, and beside them of batches."""
     times = numbers.evidence.frame(BENCHMARK, "benchmark.csv")
     times = times[times["variant"] == "printed"]
     if times.empty or numbers.evidence.miniature:  # In miniature sizes, overheads rule the times.
@@ -209,7 +209,7 @@ def growth(numbers: Numbers) -> None:
         ratios = by_size[most] / by_size[fewest]
         role: Role = "test" if comparison == "classes" else "beside"
         want = Hypothesis("equal", 0.1, null=1, bounds=ANY) if role == "test" else None
-        kinds = (("seconds", "time a pass", "counting"), ("peak_memory_mb", "peak memory", "Algorithm 3"))
+        kinds = (("seconds", "time per pass", "counting"), ("peak_memory_mb", "peak memory", "Algorithm 3"))
         for part, (measure, title, algorithm) in zip(parts, kinds, strict=True):
             quantity = f"{title}, ratio of {most:g} {comparison} to {fewest:g}"
             of: dict[str, Any] = {"role": role, "part": part, "files": files, "algorithm": algorithm}

@@ -86,7 +86,7 @@ def counted(claims: Iterable[Record]) -> str:
 
 
 def in_short(claims: Iterable[Record]) -> str:
-    """Say how many verdicts hold, in which ways, how many fail, how many are open, and how many depend on the reading."""
+    """Say how many verdicts hold, in which ways, how many fail, how many are inconclusive, and how many depend on the reading."""
     outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
     ways = {Outcome.IN_PART: "in part", Outcome.REACHED: "by another training"}
     counted = ", ".join(f"{outcomes.count(outcome)} {way}" for outcome, way in ways.items() if outcome in outcomes)
@@ -96,17 +96,23 @@ def in_short(claims: Iterable[Record]) -> str:
     depending = outcomes.count(Outcome.DEPENDS)
     left = len(outcomes) - holding - failing - depending
     verb = "depends" if depending == 1 else "depend"
-    return f"Of {len(outcomes)} verdicts {held}, {failing} fail, {left} are open, {depending} {verb} on the reading."
+    return f"Of {len(outcomes)} verdicts {held}, {failing} fail, {left} are inconclusive, {depending} {verb} on the reading."
 
 
 def _margins(claims: Sequence[Record]) -> str:
     """Say how many verdicts would be others at half and at twice their margins."""
     named = {}
     for name in ("half", "twice"):
-        others = [f"claim {claim['id']} *{claim[name]}*" for claim in claims if claim[name] != claim["outcome"]]
-        verdicts = "1 verdict" if len(others) == 1 else f"{len(others)} verdicts"
-        named[name] = f"{verdicts} would change ({', '.join(others)})" if others else "none would change"
-    return f"With half of each margin, {named['half']}; with twice each margin, {named['twice']}."
+        others: dict[str, list[str]] = {}
+        for claim in claims:
+            if claim[name] != claim["outcome"]:
+                others.setdefault(claim[name], []).append(claim["id"])
+        said = [
+            f"{'claim' if len(ids) == 1 else 'claims'} {', '.join(ids)} would be *{outcome}*"
+            for outcome, ids in others.items()
+        ]
+        named[name] = "; ".join(said) or "no verdict would change"
+    return f"With margins halved, {named['half']}; with margins doubled, {named['twice']}."
 
 
 def _linked(claim: Record, folder: str) -> str:
