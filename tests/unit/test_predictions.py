@@ -91,6 +91,7 @@ def test_seeds_share_the_witnesses_that_both_name(tmp_path: Path) -> None:
     (row,) = shared_witnesses(paths).to_dict("records")
     assert row["value"] == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3)
     assert (row["cell"], row["samples"], row["seeds"]) == ("full", 2, 3)
+    assert shared_witnesses(paths[:1]).empty
 
 
 def test_votes_at_and_beyond_one_stay_finite(tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ def shared_witnesses(predictions: Iterable[Path]) -> pd.DataFrame:
             cells.setdefault(RunId.parse(path).cell, []).append(named)
     rows = []
     for cell, runs in cells.items():
+        if len(runs) < 2:
+            continue
         shares = [(one[:, :, None] == other[:, None]).any(2).mean() for one, other in combinations(runs, 2)]
         found = {"metric": "shared_witnesses", "value": np.mean(shares), "seeds": len(runs), "draws": 0}
         rows.append({"cell": cell, "other": "", "samples": len(runs[0]), **found})
