@@ -81,17 +81,17 @@ def test_files_of_runs_gather_to_the_file_of_all_runs(tmp_path: Path) -> None:
 
 
 def test_seeds_share_the_witnesses_that_both_name(tmp_path: Path) -> None:
-    score = np.zeros((2, 3), dtype=np.float32)
-    paths = []
-    for seed, witnesses in enumerate(([[1, 2], [3, 4]], [[2, 1], [5, 6]], [[7, 1], [4, 3]])):
-        given = Predictions(score, score, score, Fitted(1.0), np.array(witnesses))
-        paths.append(tmp_path / "study" / "full" / f"seed{seed}" / "predictions.parquet")
-        paths[-1].parent.mkdir(parents=True)
-        save_predictions(paths[-1], {RunId("study", "full", seed): given})
-    (row,) = shared_witnesses(paths).to_dict("records")
-    assert row["value"] == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3)
-    assert (row["cell"], row["samples"], row["seeds"]) == ("full", 2, 3)
-    assert shared_witnesses(paths[:1]).empty
+    score, samples = np.zeros((2, 3), dtype=np.float32), Samples(np.array([0, 1]), np.arange(2))
+    runs = {
+        RunId("study", "full", seed): Predictions(score, score, score, Fitted(1.0), np.array(witnesses))
+        for seed, witnesses in enumerate(([[1, 2], [3, 4]], [[2, 1], [5, 6]], [[7, 1], [4, 3]]))
+    }
+    kept = stored(tmp_path, samples, runs, 3)
+    row = shared_witnesses("full", kept)
+    assert row is not None
+    assert row["value"].tolist() == pytest.approx([(2 / 4 + 3 / 4 + 1 / 4) / 3])
+    assert row[["cell", "samples", "seeds"]].to_numpy().tolist() == [["full", 2, 3]]
+    assert shared_witnesses("full", kept[:1]) is None
 
 
 def test_votes_at_and_beyond_one_stay_finite(tmp_path: Path) -> None:

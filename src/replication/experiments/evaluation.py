@@ -170,6 +170,7 @@ def votes_of(run: Run, model: Voting, embedded: Mapping[str, Embedded], referenc
     return test, val
 
 
+@torch.no_grad()
 def with_witnesses(
     run: Run, kernel: Kernel, embedded: Mapping[str, Embedded], evaluation: Evaluation, number: int
 ) -> Evaluation:
@@ -179,16 +180,15 @@ def with_witnesses(
     training samples are references.
     """
     test, train = embedded["test"], embedded["train"]
-    views = [test.z, *([] if test.z_views is None else test.z_views)]
     f = torch.from_numpy(evaluation.predictions.score)  # (N, C)
     decided = f.argmax(1)
     named = torch.empty(len(f), number, dtype=torch.long)
     for k in range(run.classes):
         rows, members = decided == k, (train.y == k).nonzero()[:, 0]
-        similarity = sum(kernel(z[k, rows], train.z[k, members]) for z in views)
+        similarity = sum(kernel(z[k, rows], train.z[k, members]) for z in test.views)
         named[rows] = members[similarity.topk(number).indices]
     z_named = train.z[:, named]  # (C, N, number, L)
-    similarity = sum(kernel(z[:, :, None], z_named)[:, :, 0] for z in views) / len(views)
+    similarity = sum(kernel(z[:, :, None], z_named)[:, :, 0] for z in test.views) / len(test.views)
     sign = torch.where(torch.arange(run.classes)[:, None] == decided, 1, -1)
     rest = len(train.y) * f.T - sign * similarity.sum(2)  # the sum of the other votes, (C, N)
     same = float((rest.argmax(0) == decided).double().mean())

@@ -32,6 +32,7 @@ _FITTED = ("temperature", "slope", "intercept", "vote")
 _SAMPLE_COLUMNS = ("y", "group", "recording", "fold")
 _TWO_CLASS_COLUMNS = ("run", "log_odds", "vote", "slope", "intercept")
 _OPTIONAL = ("recording", "fold")
+_WITNESS = "witness_"
 _LARGEST = np.nextafter(np.float32(1), np.float32(0))
 """A larger vote would have infinite log-odds."""
 
@@ -89,37 +90,31 @@ def compare_runs(samples: Samples, runs: Mapping[RunId, Predictions], draws: int
     """
     models = list(dict.fromkeys(run.cell for run in runs))
     by_model = {model: {run.seed: found for run, found in runs.items() if run.cell == model} for model in models}
-    return compare_models(samples.y, samples.group, by_model, draws)
+    compared = compare_models(samples.y, samples.group, by_model, draws)
+    rows = [shared_witnesses(model, list(found.values())) for model, found in by_model.items()]
+    return pd.concat([compared, *(row for row in rows if row is not None)])
+
+
+def shared_witnesses(cell: str, runs: Sequence[Predictions]) -> pd.DataFrame | None:
+    """Return the share of a test sample's witnesses that two seeds of a cell have in common, as a row of `comparisons.csv`.
+
+    The value is a mean over test samples and pairs of seeds, without an interval. None where fewer than two runs name witnesses.
+    """
+    named = [run.witnesses for run in runs if run.witnesses is not None]
+    if len(named) < 2:
+        return None
+    shares = [(one[:, :, None] == other[:, None]).any(2).mean() for one, other in combinations(named, 2)]
+    found = {"cell": cell, "other": "", "metric": "shared_witnesses", "value": np.mean(shares)}
+    counts = {"samples": len(named[0]), "seeds": len(named), "draws": 0}
+    return pd.DataFrame([found | counts], columns=COLUMNS["comparisons.csv"])
 
 
 def compare_predictions(description: Path, predictions: Iterable[Path]) -> pd.DataFrame:
     """Compare the models, or cells, of runs by their files of predictions, on the data that `dataset.json` describes."""
-    data, files = load(description.parent), list(predictions)
+    data = load(description.parent)
     samples, classes = samples_of(data), len(data.info["classes"])
-    found = ((path, one) for path in files for _, one in load_predictions(path, samples, classes))
-    compared = compare_runs(samples, {RunId.parse(path): one for path, one in found})
-    shared = shared_witnesses(files)
-    return compared if shared.empty else pd.concat([compared, shared])
-
-
-def shared_witnesses(predictions: Iterable[Path]) -> pd.DataFrame:
-    """Return the share of a test sample's witnesses that two seeds of a cell have in common: rows of `comparisons.csv`.
-
-    The value is a mean over test samples and pairs of seeds, without an interval.
-    """
-    cells: dict[str, list[NDArray[np.integer]]] = {}
-    for path in predictions:
-        named = _read(path).filter(like="witness_").to_numpy()
-        if named.size:
-            cells.setdefault(RunId.parse(path).cell, []).append(named)
-    rows = []
-    for cell, runs in cells.items():
-        if len(runs) < 2:
-            continue
-        shares = [(one[:, :, None] == other[:, None]).any(2).mean() for one, other in combinations(runs, 2)]
-        found = {"metric": "shared_witnesses", "value": np.mean(shares), "seeds": len(runs), "draws": 0}
-        rows.append({"cell": cell, "other": "", "samples": len(runs[0]), **found})
-    return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
+    found = ((path, one) for path in predictions for _, one in load_predictions(path, samples, classes))
+    return compare_runs(samples, {RunId.parse(path): one for path, one in found})
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -150,7 +145,7 @@ def save_predictions(path: Path, runs: Mapping[RunId, Predictions]) -> None:
             columns = {f"score_{k}": column for k, column in enumerate(rounded.T)}
             columns["temperature"] = fitted.temperature
         if given.witnesses is not None:
-            columns |= {f"witness_{k}": column.astype(np.int32) for k, column in enumerate(given.witnesses.T)}
+            columns |= {f"{_WITNESS}{k}": column.astype(np.int32) for k, column in enumerate(given.witnesses.T)}
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
 
@@ -181,7 +176,8 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
             log_odds = rows["log_odds"].to_numpy(np.float64)
             score = np.tanh(log_odds / 2) if fitted.vote else log_odds
             parts = score, expit(log_odds), LogisticCalibration(fitted.slope, fitted.intercept)(score)
-        yield run.replicate, Predictions(*parts, fitted)
+        named = rows.filter(like=_WITNESS).to_numpy()
+        yield run.replicate, Predictions(*parts, fitted, named if named.size else None)
 
 
 def gather_predictions(path: Path, sources: Sequence[Path]) -> None:
@@ -205,10 +201,11 @@ def _run_of(replicate: str) -> RunId:
 
 
 def _read(path: Path, columns: Collection[str] = ()) -> pd.DataFrame:
-    """Return these columns of a file, of which the optional ones may lack; all without any."""
+    """Return these columns of a file, of which the optional ones may lack, and those of witnesses; all without any."""
     with reading(path, "predictions"):
         frame: pd.DataFrame = read_parquet(path)
-        return frame[[name for name in columns or frame if name in frame or name not in _OPTIONAL]]
+        wanted = [*columns, *(name for name in map(str, frame) if name.startswith(_WITNESS) or not columns)]
+        return frame[[name for name in wanted if name in frame or name not in _OPTIONAL]]
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:

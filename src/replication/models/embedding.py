@@ -31,6 +31,11 @@ class Embedded(NamedTuple):
     y: Tensor
     z_views: Tensor | None = None
 
+    @property
+    def views(self) -> list[Tensor]:
+        """Return the embeddings (K, N, L) of all views."""
+        return [self.z, *([] if self.z_views is None else self.z_views)]
+
 
 def draw_items(items: Items, count: int | None, seed: int) -> Tensor:
     """Return the positions of at most `count` items, drawn with the seed; of all in order if count is None."""
@@ -111,10 +116,9 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
     kernel = copy.deepcopy(kernel).to(run.device)
-    views = [test.z, *([] if test.z_views is None else test.z_views)]
     given = (z_reference.to(run.device), labels, population)
     classes = max(run.conditions, 2)
-    means = mean_of_views(*(parzen_means(kernel, z.to(run.device), *given, classes=classes) for z in views))
+    means = mean_of_views(*(parzen_means(kernel, z.to(run.device), *given, classes=classes) for z in test.views))
     return ParzenMeans(*(part.cpu() for part in means))
 
 
