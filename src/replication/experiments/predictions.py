@@ -212,4 +212,6 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
     import duckdb
 
     with duckdb.connect(config={"threads": 1}) as database:
-        database.from_df(frame).write_parquet(str(path), compression="zstd")
+        database.register("frame", frame)
+        # Version 2 puts bytes of one significance side by side, which takes a fifth off scores
+        database.execute("COPY frame TO ? (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION V2)", [str(path)])
