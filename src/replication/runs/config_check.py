@@ -97,8 +97,11 @@ def _message(error: Any) -> str:
     key = ".".join(str(part) for part in error.absolute_path) or "(top)"
     name = isinstance(error.instance, bool) and error.validator == "type"
     hint = "; YAML takes yes, no, on and off for truth values: put a name in quotes" if name else ""
-    found = ", or ".join(inner.message for inner in error.context) or error.message
-    return f"{key}: {found}{hint}; correct it ({SCHEMA} says what is allowed)"
+    return f"{key}: {_found(error)}{hint}; correct it ({SCHEMA} says what is allowed)"
+
+
+def _found(error: Any) -> str:
+    return ", or ".join(map(_found, error.context)) or error.message
 
 
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
@@ -135,11 +138,12 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         (f"studies.{name}", name, entry["dataset"], entry["scored_on"]) for name, entry in config["studies"].items()
     ]
     scored += [(f"tuning.{n}", f"{PREFIX}{n}", entry.get("dataset", n), entry["scored_on"]) for n, entry in tunings]
+    computed = config["run_studies"]
     for key, name, dataset, scored_on in scored:
         lacking = datasets[dataset].get("development_share") is None
         if config["studies"].get(name, {}).get("predictions") and "folds" in datasets[dataset]:
             yield f"{key}.predictions: found it for recordings, expected it of samples alone; remove it"
-        if name in config["run_studies"] and scored_on == "development" and lacking:
+        if scored_on == "development" and lacking and (computed == "all" or name in computed):
             yield f"{key}.scored_on: {dataset} has no development patients; set its development_share"
 
 

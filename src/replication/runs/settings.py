@@ -14,7 +14,15 @@ from typing import Any
 
 from clailearn.errors import InputError
 from replication.runs.config_check import check, nested
-from replication.runs.registry import MODELS, NETWORK_SETTINGS, PREFIX, REPOSITORY_DATASETS, SPLIT_SETTINGS, read_yaml
+from replication.runs.registry import (
+    BENCHMARK,
+    MODELS,
+    NETWORK_SETTINGS,
+    PREFIX,
+    REPOSITORY_DATASETS,
+    SPLIT_SETTINGS,
+    read_yaml,
+)
 from replication.runs.run import RunId
 
 DEFAULTS = (
@@ -58,6 +66,8 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     for key in ("seeds", "model_seeds", "datasets", "studies"):
         settings[key] = _moved(settings[key], settings["seed_base"], of_seeds=key.endswith("seeds"))
     settings["studies"] |= tuning_studies(settings)
+    if settings["run_studies"] == "all":
+        settings["run_studies"] = [*settings["studies"], BENCHMARK]
     return settings
 
 
