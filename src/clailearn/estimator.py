@@ -233,7 +233,8 @@ class CLaIClassifier(ModelClassifier):
         """
         with unchanged_by_failure(self):
             self._validate_params()
-            self._fitted = own = self.get_params(deep=False)
+            # A subclass may name fewer parameters, or further ones.
+            self._fitted = own = {name: getattr(self, name) for name in CLaIClassifier._parameter_constraints}
             computation = Computation(own["device"], own["precision"])
             check_device(computation)
             X, y = validated(self, X, (y,))

@@ -12,6 +12,7 @@ import pytest
 import torch
 from joblib import Parallel, delayed
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs, make_moons
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
@@ -342,6 +343,23 @@ def test_labels_and_probabilities_follow_the_parameters_of_the_fit(tmp_path: Pat
         np.testing.assert_array_equal(same.predict(X), labels)
         np.testing.assert_array_equal(same.predict_proba(X), probabilities)
     assert (CLaIClassifier(calibration=2, random_state=0).fit(X, y).predict(X) != labels).any()
+
+
+class Narrow(CLaIClassifier):
+    """It names one parameter of its own, and one of the estimator."""
+
+    def __init__(self, label: str = "", epochs: int = 2) -> None:
+        super().__init__(epochs=epochs, random_state=0)
+        self.label = label
+
+
+def test_a_subclass_may_have_other_parameters(tmp_path: Path) -> None:
+    X, y = IRIS
+    model = clone(Narrow("ours", epochs=1)).fit(X, y)
+    expected = CLaIClassifier(epochs=1, random_state=0).fit(X, y).predict_proba(X)
+    model.save(tmp_path)
+    for same in (model, clailearn.load(tmp_path)):
+        np.testing.assert_array_equal(same.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("target", ["zero", "product", "simplex"])
