@@ -237,6 +237,7 @@ class CLaIClassifier(ModelClassifier):
             self._fitted = own = {name: getattr(self, name) for name in CLaIClassifier._parameter_constraints}
             computation = Computation(own["device"], own["precision"])
             check_device(computation)
+            self.__dict__.pop("n_features_in_", None)  # of a fit before, which may have had no trunk
             X, y = validated(self, X, (y,))
             check_classification_targets(y)
             if groups is not None:

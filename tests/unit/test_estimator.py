@@ -260,6 +260,13 @@ def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
         model.predict(np.ma.masked_greater(X, 5))
 
 
+def test_a_fit_with_a_trunk_forgets_the_number_of_inputs_of_the_fit_before() -> None:
+    X, y = make_moons(20, random_state=0)
+    model = CLaIClassifier(epochs=1, random_state=0).fit(X[:, :1], y)
+    assert model.n_features_in_ == 1
+    assert not hasattr(model.set_params(trunk=DROPPING).fit(X, y), "n_features_in_")
+
+
 class Interrupted(nn.Linear):
     features = 4
 
