@@ -220,7 +220,7 @@ class CLaIClassifier(ModelClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from samples and their labels.
 
         Parameters

@@ -221,7 +221,8 @@ def _learned(given: Given, train: NDArray[np.int64], seed: int, device: str) -> 
     )
     chosen = x[train] if images else normalised(torch.from_numpy(x[train])).numpy()
     with logged(_Bar()):
-        estimator.fit(chosen, given.labels[train], None if given.groups is None else given.groups[train])
+        groups = None if given.groups is None else given.groups[train]
+        estimator.fit(chosen, given.labels[train], groups=groups)
     if estimator.calibration_ is None:
         names, counts = np.unique(given.labels[train], return_counts=True)
         raise InputError(

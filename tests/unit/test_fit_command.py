@@ -133,9 +133,9 @@ def test_seed_and_groups_of_the_command_reach_the_training(tmp_path: Path, monke
     given = []
 
     class Spied(CLaIClassifier):
-        def fit(self, X: Any, y: Any, groups: Any = None) -> "Spied":
+        def fit(self, X: Any, y: Any, *, groups: Any = None) -> "Spied":
             given.append((self.random_state, groups.tolist()))
-            return super().fit(X, y, groups)
+            return super().fit(X, y, groups=groups)
 
     monkeypatch.setattr(fit_command, "CLaIClassifier", Spied)
     frame = table()
