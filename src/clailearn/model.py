@@ -6,6 +6,7 @@ A folder holds it (`clailearn.files`), and is read without trust.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,10 @@ class Model:
     def votes(self, x: ArrayLike, k: int = 5) -> list[Votes]:
         """Return the k most similar references for and against the predicted class of each input.
 
-        Raises InputError, too, for a model without references, and for k below 1.
+        Raises InputError, too, for a model without references, and for k that is no whole number from 1.
         """
-        if k < 1:
-            raise InputError(f"k is {k}, expected a number of references from 1. Correct it.")
+        if not isinstance(k, Integral) or k < 1:
+            raise InputError(f"k is {k!r}, expected a whole number of references from 1. Correct it.")
         if self.kernel is None or self.references is None:
             raise InputError(
                 f"found a model without references, expected one of Collaborative Learning (a kernel of {', '.join(KERNELS)}), "

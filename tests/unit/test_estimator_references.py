@@ -55,8 +55,9 @@ def test_votes_name_the_training_sample_that_an_input_equals() -> None:
         assert first.item == row
         assert first.similarity == pytest.approx(1)
         assert len(votes.opposition) == 1
-    with pytest.raises(ValueError, match="k is 0"):
-        model.votes(x, k=0)
+    for wrong in (0, 2.5, None):
+        with pytest.raises(ValueError, match=f"k is {wrong}"):
+            model.votes(x, k=wrong)
 
 
 def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
