@@ -73,11 +73,18 @@ Calibration = float | LogisticCalibration | None
 
 
 def fit_calibration(scores: ArrayLike, y: ArrayLike, *, log_odds: bool = False) -> float | LogisticCalibration:
-    """Fit the calibration of scores (N, C) on labels y (N,): a temperature; of f of two classes, a logistic regression on f."""
+    """Fit the calibration of scores (N, C) on labels y (N,): a temperature; of f of two classes, a logistic regression on f.
+
+    Where few samples would have a class less likely the larger its f, the regression has the slope 0, the best one that does not.
+    """
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape[1] > 2:
         return fit_temperature(scores, y)
-    return fit_temperature(scores / 2, y) if log_odds else fit_logistic(scores[:, 1], y)
+    if log_odds:
+        return fit_temperature(scores / 2, y)
+    f = scores[:, 1]
+    fitted = fit_logistic(f, y)
+    return fitted if fitted.slope > 0 else fit_logistic(np.zeros_like(f), y)
 
 
 def calibrated(scores: ArrayLike, calibration: Calibration, *, log_odds: bool = False) -> NDArray[np.float64]:

@@ -164,4 +164,6 @@ def as_array(X: Any) -> Any:
     if isinstance(X, Tensor):
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    return np.ma.filled(X.astype(np.float64), np.nan) if np.ma.is_masked(X) else X
+    # A data frame may have a column with the name that numpy looks for.
+    hides = isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X)
+    return np.ma.filled(X.astype(np.float64), np.nan) if hides else X

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
+import torch
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,7 +29,7 @@ from clailearn.fitting import (
     unchanged_by_failure,
     validated,
 )
-from clailearn.inference import Rule
+from clailearn.inference import Rule, sample_references
 from clailearn.trainer import Precision
 
 
@@ -254,6 +255,8 @@ class CLaIClassifier(ModelClassifier):
             names = getattr(self, "feature_names_in_", np.array([])).tolist()
             inputs = Inputs("samples", X.shape[1:] if self.trunk is None else (), names)
             seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
+            if own["max_references"] is not None:  # too few are refused before the training
+                sample_references(torch.from_numpy(labels), own["max_references"], seed)
             calibration: Any = None
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split

@@ -341,6 +341,8 @@ def validated(estimator: Any, X: Any, y: tuple[Any, ...]) -> Any:
     try:
         checked = validate_data(estimator, X, *y, reset=fit, dtype="numeric", allow_nd=nd, ensure_2d=not nd)
         samples = checked[0] if fit else checked
+        if samples.dtype.kind in "mM":
+            raise ValueError(f"X holds times ({samples.dtype}), expected numbers; convert them")
         if samples.ndim < 2:
             raise ValueError(
                 f"X has the shape {samples.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"

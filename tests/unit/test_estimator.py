@@ -266,6 +266,30 @@ def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
         model.predict(np.ma.masked_greater(X, 5))
 
 
+def test_columns_keep_their_names_where_one_is_called_mask() -> None:
+    X = pd.DataFrame(IRIS[0], columns=["_mask", "b", "c", "d"])
+    assert CLaIClassifier(epochs=1).fit(X, IRIS[1]).feature_names_in_.tolist() == ["_mask", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("unit", ["M8[D]", "m8[D]"])
+def test_times_are_no_numbers(unit: str) -> None:
+    with pytest.raises(ValueError, match="X holds times"):
+        CLaIClassifier(epochs=1).fit(IRIS[0].astype(int).astype(unit), IRIS[1])
+
+
+def test_too_few_references_are_refused_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clailearn.estimator.learn", lambda *_: pytest.fail("found a training"))
+    with pytest.raises(ValueError, match="found 2 references to draw"):
+        CLaIClassifier(max_references=2).fit(*IRIS)
+
+
+def test_calibration_on_few_samples_does_not_turn_probabilities_round() -> None:
+    X, y = make_moons(20, noise=0.2, random_state=10)
+    model = CLaIClassifier(random_state=10).fit(X, y)
+    assert model.calibration_.slope == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), 0.5)
+
+
 def test_a_fit_with_a_trunk_forgets_the_number_of_inputs_of_the_fit_before() -> None:
     X, y = make_moons(20, random_state=0)
     model = CLaIClassifier(epochs=1, random_state=0).fit(X[:, :1], y)
