@@ -12,7 +12,16 @@ from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
 from replication.runs.registry import CLAIMS
-from replication.runs.run import Recorder, RunId, commit, digest, read_records, records_of, write_records
+from replication.runs.run import (
+    Recorder,
+    RunId,
+    commit,
+    digest,
+    read_records,
+    records_of,
+    write_gathered,
+    write_records,
+)
 from support.published import PUBLISHED, copy_evidence, evidence_for
 from support.repository import REPOSITORY, lay
 
@@ -66,6 +75,23 @@ def test_a_run_is_a_line_and_its_evaluation_another_one(tmp_path: Path) -> None:
     first, second, third = records_of(tmp_path)
     assert [first, third] == [records[0], records[2]]
     assert second["evaluation"]["commit"] == "e" * 40 != second["commit"]
+
+
+@pytest.mark.parametrize(
+    ("splits", "samples", "title"),
+    [
+        ({"train": {"n": 4000}}, 1000, "Pets, 1,000 of 4,000 training samples"),
+        ({"train": {"n": 4000}}, 5000, "Pets"),
+        ({"all": {"n": 4000}}, 1000, "Pets"),
+    ],
+)
+def test_a_title_names_training_samples_where_a_run_draws_them(
+    tmp_path: Path, splits: Any, samples: int, title: str
+) -> None:
+    """From fewer no run draws, and none of recordings does."""
+    (tmp_path / "prepared.json").write_text(json.dumps({"title": "Pets", "splits": splits}))
+    write_gathered(tmp_path / "dataset.json", [tmp_path / "prepared.json"], study=True, samples=samples)
+    assert json.loads((tmp_path / "dataset.json").read_text())["title"] == title
 
 
 def published(*datasets: str) -> list[dict[str, Any]]:

@@ -368,8 +368,9 @@ def write_gathered(path: Path, files: Sequence[str | Path], study: bool, samples
         write_records(path, map(read_json, files))
     elif path.name == DESCRIPTION:
         description = read_json(files[0])
-        if samples is not None:
-            description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
+        train = description["splits"].get("train", {"n": 0})["n"]  # recordings have folds, and train on all
+        if samples is not None and samples < train:
+            description["title"] += f", {samples:,} of {train:,} training samples"
         path.write_text(json.dumps(description, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     else:
         import pandas as pd
