@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from clailearn.errors import InputError
 from replication.__main__ import main
+from replication.models.row_classifiers import GradientBoosting
 from replication.runs.outputs import own_evidence
 from replication.runs.registry import MODELS, check_place, read_yaml
 from replication.runs.settings import (
@@ -97,6 +99,16 @@ def test_an_own_entry_of_one_line_is_completed_and_what_is_said_wins() -> None:
     assert real["datasets"]["my-pets"]["title"] == "Dogs"
     assert effective_settings(real, "my-pets", "clai-m")["training"]["epochs"] == 7
     assert load_settings(REPOSITORY)["datasets"] == REAL["datasets"]
+
+
+def test_gradient_boosting_learns_from_a_small_table_of_ones_own() -> None:
+    table = {"source": "feature_table", "path": "pets.csv", "label_column": "kind", "group_column": "owner"}
+    own = load_settings(REPOSITORY, {"datasets": {"pets": table}})
+    chosen = effective_settings(own, "pets", "gradient-boosting")["baselines"]["gradient_boosting"]
+    y = np.arange(120) % 3
+    x = np.random.default_rng(0).normal(size=(120, 2)) + 3 * y[:, None]
+    model = GradientBoosting().fit_rows(x, y, x, y, seed=0, **chosen)
+    assert (model.score_rows(x).argmax(axis=1) == y).mean() > 0.9
 
 
 def test_outputs_of_an_own_dataset_are_rendered_from_all_of_its_evidence() -> None:
