@@ -30,11 +30,15 @@ from support.repository import REAL, REPOSITORY
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
-    own = {"seeds": [7], "inference": {"mirror": True}, "datasets": {"mimic-iv": {"path": "mine"}}}
+    breast = {"source": "medmnist", "medmnist_flag": "breastmnist", "path": "mine"}
+    datasets = {"mimic-iv": {"path": "mine"}, "breastmnist": breast}
+    own = {"seeds": [7], "inference": {"mirror": True}, "training": {"epochs": 99}, "datasets": datasets}
     real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, "mini")
     assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
     assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0], True, None)
     assert (real["miniature"], mini["miniature"]) == (False, True)
+    assert (real["datasets"]["breastmnist"]["path"], mini["datasets"]["breastmnist"]["path"]) == ("mine", None)
+    assert effective_settings(mini, "breastmnist", "clai-m")["training"]["epochs"] == 10
 
 
 def test_a_variant_of_a_study_may_have_seeds_of_its_own() -> None:

@@ -57,10 +57,11 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     models = {"variants": {name: {"model": name} for name in MODELS}}
     defaults = [{"miniature": False} | models, *(read_yaml(repository / file) for file in DEFAULTS)]
     fixture = USES[use]
-    settings = merge(*defaults, own, read_yaml(repository / fixture) if fixture else {})
+    settings = merge(*defaults, own)
+    complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
+    settings = merge(settings, read_yaml(repository / fixture) if fixture else {})
     if fixture == AFTERNOON and isinstance(own.get("run"), list):
         settings["run"] = [name for name in settings["run"] if name in own["run"]]
-    complete(settings, own, read_yaml(repository / OWN_DEFAULTS))
     check(settings, own)
     settings |= {"use": use, "own": {} if fixture else own, "pathvars": folders(use, settings["evidence"])}
     for key in ("seeds", "model_seeds", "datasets", "studies"):
