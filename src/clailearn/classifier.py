@@ -51,9 +51,9 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
 
         With `calibration` the probabilities are fitted on scores of samples that were held out of training: the softmax of
         f / temperature for more than two classes (Guo et al. 2017), a logistic regression on f for two (Platt 1999), with a slope
-        of at least 0. n training samples cannot show that a class is rarer than about one in n, so the temperature's probabilities p become
-        (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
-        `model_.probabilities` and the command `clailearn predict` give the bare p.
+        of at least 0. n training samples cannot show that a class is rarer than about one in n, so the temperature's
+        probabilities p become (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the
+        vote's. `model_.probabilities` and the command `clailearn predict` give the bare p.
 
         Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
         and (1 + f) / 2 for two, which is this library's since the paper gives none. By the rule 'parzen' they are the posteriors,
