@@ -69,6 +69,8 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),
         ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}}, "minimum_onset_hours: found 4"),
         ({"datasets": {"challenge2019": {"minimum_onset_hours": 7}}}, "minimum_onset_hours: found it for challenge2019"),
+        ({"datasets": {"pets": OWN | {"source": "image_folder", "folds": 5}}}, "pets.folds: found it for image_folder, which"),
+        ({"datasets": {"pets": OWN | {"source": "image_folder", "classes": ["b", "a"]}}}, "pets.classes: found it for image_f"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "raw_of": "challenge2019", "path": None}}}, "pets.raw_of: exp"),
         ({"datasets": {"challenge2019-septic": {"development_share": None}}}, "scored_on: challenge2019-septic has no dev"),
         ({"studies": {"votes-challenge2019": {"predictions": "compared"}}}, "predictions: found it for recordings"),

@@ -31,6 +31,13 @@ OF_STAYS = (
     "minimum_age", "minimum_hours", "maximum_hours", "minimum_onset_hours", "first_stay_only", "onset", "label_hours_before",
 )  # fmt: skip
 """Settings of a dataset that only MIMIC-IV has."""
+OF_SAMPLES = ("arrays", "cifar10", "feature_table", "image_folder", "medmnist", "sleep_edf")
+UNREAD = {
+    **dict.fromkeys(OF_STAYS, SOURCES.keys() - {"mimic_iv"}),
+    **dict.fromkeys(("cohort", "variables", "folds", "development_share"), OF_SAMPLES),
+    "classes": ("cifar10", "image_folder", "medmnist"),
+}
+"""Settings of a dataset that would promise something, with the sources that do not read them."""
 
 
 def check(config: dict[str, Any], own: dict[str, Any]) -> None:
@@ -120,10 +127,9 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
                 yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
             if "raw_of" in datasets[owner] or datasets[owner]["source"] != entry["source"]:
                 yield f"datasets.{name}.raw_of: expected a dataset of source {entry['source']} with raw files of its own"
-        if entry["source"] != "mimic_iv":
-            for key in [key for key in OF_STAYS if key in entry]:
-                yield f"datasets.{name}.{key}: found it for {entry['source']}, expected it of mimic_iv alone; remove it"
-        elif (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
+        for key in [key for key in entry if entry["source"] in UNREAD.get(key, ()) and entry[key] is not None]:
+            yield f"datasets.{name}.{key}: found it for {entry['source']}, which does not read it; remove it"
+        if entry["source"] == "mimic_iv" and (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
             yield (
                 f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
                 f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
