@@ -52,6 +52,8 @@ OWN = {"title": "Pets", "path": "pets", "needs": "pets", "models": ["clai-m"], "
 SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
 RATE, EPOCHS = {"training.rate": {"choice": [1, 2]}}, {"training.epochs": {"choice": ["many", "few"]}}
 SIZE = {"embedding_size": {"choice": list(range(2, 10))}}
+REVERSED = {"training.learning_rate": {"loguniform": [0.1, 0.01]}}
+TUNING = {"trials": 2, "seeds": [0], "scored_on": "validation", "overrides": {}, "spaces": {"clai-m": SIZE}}
 LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 
 
@@ -63,6 +65,9 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"tuning": {"cifar10": {"spaces": {"clai-m": RATE}}}}, "tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexp"),
         ({"tuning": {"cifar10": {"spaces": {"cross-entropy": SIZE}}}}, "found 'embedding_size', expected a setting that cross"),
         ({"tuning": {"cifar10": {"trials": 2, "spaces": {"clai-m": EPOCHS}}}}, "training.epochs: 'many' is not of type"),
+        ({"tuning": {"mine": TUNING}}, "tuning.mine: found no dataset of this name, .* set `dataset`"),
+        ({"tuning": {"cifar10": {"spaces": {"clai-m": REVERSED}}}}, r"learning_rate: found \[0.1, 0.01\], expected the lower"),
+        ({"tuning": {"cifar10": {"spaces": {"clai-m": {1: SPACE}}}}}, "spaces.clai-m: 1 is not of type 'string'"),
         ({"tuning": {"cifar10": {"trials": 4, "spaces": {"gradient-boosting": LEAVES}}}}, "found 2 combinations, too few"),
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),
         ({"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}}, "datasets.cifar10.models: found gp, which need recordings"),

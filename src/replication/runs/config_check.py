@@ -114,6 +114,9 @@ def _found(error: Any) -> str:
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong between settings that are right by themselves."""
     datasets = config["datasets"]
+    if lost := [name for name, entry in config["tuning"].items() if entry.get("dataset", name) not in datasets]:
+        yield f"tuning.{lost[0]}: found no dataset of this name, expected the key of one; name it, or set `dataset`"
+        return
     others = [*config["studies"], *(f"{PREFIX}{name}" for name in config["tuning"]), "benchmark", "theory"]
     for name in datasets.keys() & set(others):
         yield f"datasets.{name}: a study or control has this name, and its results the same folder; rename the dataset"
@@ -161,6 +164,8 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
             network = NETWORK_SETTINGS if MODELS[model].of == "samples" else ()
             for setting, distribution in space.items():
                 (values,) = distribution.values()
+                if "loguniform" in distribution and values[0] >= values[1]:
+                    yield f"tuning.{name}.spaces.{model}.{setting}: found {values}, expected the lower limit first"
                 errors = [error for value in values for error in validator.iter_errors(nested({setting: value}))]
                 yield from (f"tuning.{name}.spaces.{model}.{_message(error)}" for error in errors)
                 if not any(f"{setting}.".startswith(f"{read}.") for read in (*MODELS[model].reads, *network)):
