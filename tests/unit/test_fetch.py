@@ -115,6 +115,7 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
     ("dataset", "source", "path", "message"),
     [
         ("cifar10", "image_folder", "nowhere", r"datasets\.cifar10\.path: .*nowhere does not exist"),
+        ("cifar10", "image_folder", "~nobody-of-this-name/pets", r"datasets\.cifar10\.path: ~nobody.* does not exist"),
         ("cifar10", "image_folder", None, r"datasets\.cifar10\.path is not set"),
         ("mimic-iv", "mimic_iv", None, r"datasets\.mimic-iv\.path is not set"),
         ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found nothing in .*psv"),
@@ -123,8 +124,10 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
 def test_what_is_not_there_is_named_by_its_key(
     tmp_path: Path, dataset: str, source: str, path: str | None, message: str
 ) -> None:
+    there = path if path is None or path.startswith("~") else str(tmp_path / path)
+    assert state_of_raw({"source": source, "path": there})
     with pytest.raises(InputError, match=message):
-        obtain(dataset, entry(source, path=path and str(tmp_path / path)), SOURCES, tmp_path, False)
+        obtain(dataset, entry(source, path=there), SOURCES, tmp_path, False)
 
 
 def test_an_own_file_is_the_published_one_if_it_equals_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

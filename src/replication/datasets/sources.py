@@ -8,6 +8,7 @@ import csv
 import hashlib
 import json
 import logging
+import os
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -132,8 +133,7 @@ class Source:
     def own_files(self, path: Path, key: str) -> list[Path]:
         """Return the files that it reads at the user's `path`; raise InputError, naming the key, where there are none."""
         if not path.exists():
-            remedy = f"Correct {key}, or set it to null to use the files of data_dir."
-            raise InputError(f"{key}: {path} does not exist; expected {self.expects}. {remedy}")
+            raise InputError(f"{key}: {path} does not exist; expected {self.expects}. Correct {key}.")
         paths = [path] if path.is_file() else matching(path, self.files)
         if not paths:
             found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
@@ -216,7 +216,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         download(dataset, needed, folder)
         path, given, official = folder, [folder / row.file for row in needed], needed[0]
     else:
-        path = Path(settings["path"]).expanduser()
+        path = Path(os.path.expanduser(settings["path"]))
         given = source.own_files(path, key)
     paths = given
     if source.unpack is not None:
@@ -269,7 +269,7 @@ def state_of_raw(settings: Mapping[str, Any]) -> str:
     states = []
     if settings["path"] is not None:
         with suppress(InputError):  # which `obtain` raises, too
-            for path in source_of(settings["source"]).own_files(Path(settings["path"]).expanduser(), ""):
+            for path in source_of(settings["source"]).own_files(Path(os.path.expanduser(settings["path"])), ""):
                 states.append((str(path), (found := path.stat()).st_size, found.st_mtime_ns))
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
