@@ -144,6 +144,9 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     with pytest.raises(SystemExit, match="1"):
         main(["provenance", str(TABLE1), "--row", "model=gp"])
     assert "found no row with {'model': 'gp'}" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="1"):
+        main(["provenance", "."])
+    assert "Name a table, a figure or the page of claims" in capsys.readouterr().err
 
 
 def test_a_missing_column_is_named_with_its_file_and_an_unpublished_file_reads_as_empty(tmp_path: Path) -> None:

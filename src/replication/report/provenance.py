@@ -31,7 +31,7 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
         InputError: the CSV and JSON beside the output are missing or damaged, the evidence lacks a run that the JSON names, or
             no row has the values.
     """
-    csv, sidecar = output.with_suffix(".csv"), output.with_suffix(".json")
+    csv, sidecar = (output.parent / f"{output.stem}{form}" for form in (".csv", ".json"))
     try:
         frame, content = pd.read_csv(csv), json.loads(sidecar.read_text(encoding="utf-8"))
         evidence, runs = content["evidence"], [RunId.parse(run) for run in content["runs"]]
