@@ -53,6 +53,7 @@ SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
 RATE, EPOCHS = {"training.rate": {"choice": [1, 2]}}, {"training.epochs": {"choice": ["many", "few"]}}
 SIZE = {"embedding_size": {"choice": list(range(2, 10))}}
 REVERSED = {"training.learning_rate": {"loguniform": [0.1, 0.01]}}
+STUDY = {"dataset": "cifar10", "scored_on": "test", "seeds": [0], "combine": [{"kernel": ["full"]}]}
 TUNING = {"trials": 2, "seeds": [0], "scored_on": "validation", "overrides": {}, "spaces": {"clai-m": SIZE}}
 LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 
@@ -82,6 +83,8 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"pets": OWN | {"source": "sleep_edf"}}}, r"pets: 'channels' is .*\n.*pets: 'sampling_rate' is"),
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),
+        ({"studies": {"theory": STUDY}}, "studies.theory: a study or control has this name"),
+        ({"studies": {"tuning-cifar10": STUDY}}, "studies.tuning-cifar10: a study or control has this name"),
         ({"datasets": {"sleepedf-bands": {"classes": [False, True]}}}, "classes.0: False is not of .* put a name in quotes"),
         ({"datasets": {"sleepedf-bands": {"classes": [1, "1 "]}}}, "classes: found a class twice among 1, 1, expected each"),
         ({"datasets": {"sleepedf-bands": {"feature_columns": [1]}}}, "1 is not of type 'string', or 'all others' was expected"),

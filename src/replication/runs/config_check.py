@@ -117,9 +117,10 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     if lost := [name for name, entry in config["tuning"].items() if entry.get("dataset", name) not in datasets]:
         yield f"tuning.{lost[0]}: found no dataset of this name, expected the key of one; name it, or set `dataset`"
         return
-    others = [*config["studies"], *(f"{PREFIX}{name}" for name in config["tuning"]), "benchmark", "theory"]
-    for name in datasets.keys() & set(others):
-        yield f"datasets.{name}: a study or control has this name, and its results the same folder; rename the dataset"
+    others = [*(f"{PREFIX}{name}" for name in config["tuning"]), "benchmark", "theory"]
+    for block, taken in (("studies", others), ("datasets", [*others, *config["studies"]])):
+        for name in config[block].keys() & set(taken):
+            yield f"{block}.{name}: a study or control has this name, and its results the same folder; rename it"
     for name, entry in datasets.items():
         classes = [str(label).strip() for label in entry.get("classes") or ()]
         if len({*classes}) < len(classes):
