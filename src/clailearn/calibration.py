@@ -75,7 +75,8 @@ Calibration = float | LogisticCalibration | None
 def fit_calibration(scores: ArrayLike, y: ArrayLike, *, log_odds: bool = False) -> float | LogisticCalibration:
     """Fit the calibration of scores (N, C) on labels y (N,): a temperature; of f of two classes, a logistic regression on f.
 
-    Where few samples would have a class less likely the larger its f, the regression has the slope 0, the best one that does not.
+    On few samples the regression may say that a class is less likely the larger its f. Then its slope is 0, the best fit that
+    does not.
     """
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape[1] > 2:
