@@ -368,9 +368,10 @@ def write_gathered(path: Path, files: Sequence[str | Path], study: bool, samples
         write_records(path, map(read_json, files))
     elif path.name == DESCRIPTION:
         description = read_json(files[0])
-        train = description["splits"].get("train", {"n": 0})["n"]  # recordings have folds, and train on all
-        if samples is not None and samples < train:
-            description["title"] += f", {samples:,} of {train:,} training samples"
+        if samples is not None:
+            train = description["splits"].get("train", {"n": 0})["n"]  # recordings have folds, and train on all
+            if samples < train:
+                description["title"] += f", {samples:,} of {train:,} training samples"
         path.write_text(json.dumps(description, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     else:
         import pandas as pd
