@@ -123,3 +123,19 @@ def test_the_control_has_as_many_hours_as_the_usual_event() -> None:
     width = np.array([1, 1, 2, 2, 1, 1, 2, 4, 1, 1, 3, 5.0])  # the last two hours: +2 and +3
     found = statistics(np.stack([0 * width, width], axis=1), recording, event)
     assert found["area_effect_control_seen"] == pytest.approx(2.5 / np.std([2, 3], ddof=1))
+
+
+@pytest.mark.parametrize(("conditions", "expected"), [(1, 3.0), (3, 9.0)])
+def test_degrees_of_freedom_are_those_of_each_class_under_its_own_condition(conditions: int, expected: float) -> None:
+    """Of three conditions the others have normal embeddings, and that of class k those of 3^(k + 1) degrees of freedom."""
+    generator = np.random.default_rng(0)
+    y = np.arange(3).repeat(800)
+    of_class = np.full(len(y), 3.0) if conditions == 1 else 3.0 ** (y + 1)
+    normal = generator.normal(size=(conditions, len(y), 4))
+    own = normal[0] / np.sqrt(generator.chisquare(of_class) / of_class)[:, None]
+    z = normal.copy()
+    for k in range(conditions):
+        z[k, (y == k) | (conditions == 1)] = own[(y == k) | (conditions == 1)]
+    found = latent.degrees_of_freedom(Embedded(torch.tensor(z), torch.tensor(y)), 3, 700, 0)
+    assert found == pytest.approx(expected, rel=0.25)
+    assert latent.degrees_of_freedom(Embedded(torch.tensor(normal), torch.tensor(y)), 3, 700, 0) > 20

@@ -76,6 +76,7 @@ def test_all_references_of_a_class_vote_as_all_do_and_fewer_may_not(model: str, 
     run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
     metrics, _, predictions = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1]
     assert (predictions.witnesses is not None) == (model == "clai-m"), "the Parzen vote names none"
+    assert "degrees_of_freedom" not in set(metrics["metric"])
     value = metrics[metrics["rule"].isin(["", "printed"])].set_index("metric")["value"]
     for metric in ("accuracy", "log_loss", "log_loss_scaled"):
         assert value[f"{metric}_of_{members}"] == pytest.approx(value[metric], abs=1e-6)
@@ -95,6 +96,17 @@ def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(
     metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
     assert given[4] == replace(run.training, loss="parzen", memory=77, conditioning=None)
     assert float(metrics.set_index("metric")["value"]["accuracy"]) > 0.6
+
+
+@pytest.mark.parametrize("model", ["clai-c", "cross-entropy"])
+def test_a_study_measures_the_tails_of_embeddings_where_it_is_told(model: str, tmp_path: Path) -> None:
+    chosen = settings(model)
+    chosen["inference"] = chosen["inference"] | {"tail_samples": 20}
+    run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
+    metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    rows = metrics[metrics["metric"] == "degrees_of_freedom"]
+    assert len(rows) == 1
+    assert rows["value"].item() >= 1
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "supervised-contrastive"])

@@ -20,7 +20,7 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
 from clailearn.inference import RULES, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
-from replication.experiments.latent import signals_as_seen
+from replication.experiments.latent import degrees_of_freedom, signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
 from replication.metrics.classification import choose_threshold, reliability, top_label
 from replication.metrics.intervals import Fitted, Predictions
@@ -263,6 +263,13 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, more], ignore_index=True))
     if isinstance(model, CLaI) and (number := run.settings["inference"].get("witnesses")):
         evaluation = with_witnesses(run, model.kernel.cpu(), embedded, evaluation, number)
+    if isinstance(model, Network) and (most := run.settings["inference"].get("tail_samples")):
+        test = embedded.get("test") or embed(run, model.spaces()[0].module, run.splits.test)
+        tails = degrees_of_freedom(test, run.classes, most, run.id.seed)
+        row = {"rule": "", "shares": "", "metric": "degrees_of_freedom", "value": tails}
+        evaluation = evaluation._replace(
+            metrics=pd.concat([evaluation.metrics, pd.DataFrame([row])], ignore_index=True)
+        )
     return model, evaluation, history
 
 

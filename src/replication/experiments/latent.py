@@ -1,4 +1,4 @@
-"""The latent space: embeddings in two dimensions (figures 1 and 2), and over the hours of a stay (figure 4, claim 11)."""
+"""The latent space: embeddings in two dimensions (figures 1, 2), over the hours of a stay (figure 4, claim 11), their tails."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +19,7 @@ from replication.datasets.recordings import segments
 from replication.models.base import create
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.items import recording_rows
+from replication.models.row_classifiers import fit_one
 from replication.models.run import Run
 from replication.runs.run import COLUMNS, RunId
 
@@ -35,6 +36,10 @@ AROUND_ONSET, FEWEST_STAYS = (-24, 9), 20
 """First and last hour around the onset of an event that figure 4 shows, and how many stays an hour has at least."""
 HOURS_BEFORE, EVENT_HOURS = 12, 4
 """Hours before the event, and of it, that the stay of figure 4 has at least."""
+KEPT_VARIANCE = 0.99
+"""Share of the variance of embeddings in the principal components whose tails are measured."""
+FIT_OF_TAILS = {"tolerance": 1e-4, "reg_covar": 1e-3, "max_iter": 500}
+"""How a Student-t distribution is fitted to them: as the mixtures are (workflow/config/baselines.yaml)."""
 
 
 @torch.no_grad()
@@ -253,3 +258,21 @@ def _effect(values: Floats, recording: NDArray[np.int64], inside: NDArray[Any]) 
     means = frame.pivot_table(index="recording", columns="inside", values="value").reindex(columns=[0, 1]).dropna()
     difference = means[1] - means[0]
     return float(difference.mean() / difference.std(ddof=1)) if len(difference) > 1 else float("nan")
+
+
+def degrees_of_freedom(embedded: Embedded, classes: int, most: int, seed: int) -> float:
+    """Return the degrees of freedom of embeddings of one class, the geometric mean over classes: few are long tails (claim C).
+
+    To each class's embeddings under its own condition, of at most `most` samples, one Student-t distribution is fitted by
+    likelihood, in their leading principal components. The least is 1; a thousand normal samples have some tens or more.
+    """
+    generator, found = np.random.default_rng(seed), []
+    for k in range(classes):
+        rows = generator.permutation(np.flatnonzero(embedded.y.numpy() == k))[:most]
+        z = (
+            embedded.z[min(k, len(embedded.z) - 1), torch.from_numpy(rows)].double().numpy()
+        )  # or under the only condition
+        whitened = PCA(KEPT_VARIANCE, whiten=True, svd_solver="full").fit_transform(z)
+        fitted = fit_one(whitened, k, **FIT_OF_TAILS, n_components=1, df=10.0, fixed_df=False, random_state=seed)
+        found.append(float(fitted.df_[0]))
+    return float(stats.gmean(found))

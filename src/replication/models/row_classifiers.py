@@ -177,7 +177,7 @@ def fit_student_t_mixture(
     mixtures = []
     for label, count in enumerate(counts):
         rows = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
-        mixture = _fit_one(
+        mixture = fit_one(
             whitening.transform(z[rows]),
             label,
             tolerance,
@@ -191,7 +191,8 @@ def fit_student_t_mixture(
     return Densities(whitening, mixtures, counts / counts.sum())
 
 
-def _fit_one(x: Floats, label: int, tolerance: float, **settings: Any) -> Any:
+def fit_one(x: Floats, label: int, tolerance: float, **settings: Any) -> Any:
+    """Fit an `EMStudentMixture` to embeddings x (N, L) of a class, at a looser tolerance if need be (`fit_student_t_mixture`)."""
     from studenttmixture import EMStudentMixture
 
     while True:
