@@ -99,14 +99,31 @@ def test_with_one_embedding_the_parzen_vote_gives_posteriors_and_learns(
 
 
 @pytest.mark.parametrize("model", ["clai-c", "cross-entropy"])
-def test_a_study_measures_the_tails_of_embeddings_where_it_is_told(model: str, tmp_path: Path) -> None:
+def test_a_study_measures_tails_and_other_class_shares_where_it_is_told(model: str, tmp_path: Path) -> None:
     chosen = settings(model)
-    chosen["inference"] = chosen["inference"] | {"tail_samples": 20}
+    chosen["inference"] = chosen["inference"] | {"tail_samples": 20, "varied_shares": [0.1, 0.5]}
     run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
     metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
     rows = metrics[metrics["metric"] == "degrees_of_freedom"]
     assert len(rows) == 1
     assert rows["value"].item() >= 1
+    agreement = metrics.set_index("metric")["value"].filter(like="agreement_at")
+    if model == "clai-c":
+        assert agreement["agreement_at_0.5"] == 1, "both rules compare the same means"
+        assert 0.5 < agreement["agreement_at_0.1"] < 1
+    else:
+        assert agreement.empty
+
+
+def test_labels_in_a_drawn_order_are_those_of_training_alone() -> None:
+    plain, drawn = (
+        Run(pictures(), settings("clai-m", shuffled_labels=shuffled), RunId("study", "cell", 0), CPU).splits
+        for shuffled in (False, True)
+    )
+    assert torch.equal(plain.train.labels.bincount(), drawn.train.labels.bincount())
+    assert not torch.equal(plain.train.labels, drawn.train.labels)
+    assert torch.equal(plain.val.labels, drawn.val.labels)
+    assert torch.equal(plain.test.labels, drawn.test.labels)
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "supervised-contrastive"])

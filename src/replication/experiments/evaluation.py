@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.special import expit
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
-from clailearn.inference import RULES, decide, log_posteriors, predict_labels
+from clailearn.inference import RULES, ParzenMeans, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.experiments.latent import degrees_of_freedom, signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
@@ -220,14 +221,19 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     means = similarity_means(run, kernel, embedded["test"], embedded["train"])
     rows = []
     for quantity, shares in (("agreement", means.share), ("equal_agreement", torch.full_like(means.share, 0.5))):
-        printed, parzen = (decide(means._replace(share=shares), rule) > 0 for rule in ("printed", "parzen"))
-        alike = (printed == parzen).double().mean(1).tolist()
+        alike = decided_alike(means, shares).tolist()
         rows += [(share, quantity, value) for share, value in zip(shares[:, 0].tolist(), alike, strict=True)]
     if len(means.share) > 1:
         same = predict_labels(decide(means, "printed")) == predict_labels(log_posteriors(means))
         rows.append((float("nan"), "class_agreement", float(same.double().mean())))
     found = pd.DataFrame(rows, columns=["share", "quantity", "value"])
     return found.groupby(["share", "quantity"], as_index=False, dropna=False, sort=False).mean()
+
+
+def decided_alike(means: ParzenMeans, shares: Tensor) -> Tensor:
+    """Return how many samples f > 0 of the rules `printed` and `parzen` decides alike, a share (K,), at class shares (K, 1)."""
+    printed, parzen = (decide(means._replace(share=shares), rule) > 0 for rule in ("printed", "parzen"))
+    return (printed == parzen).double().mean(1)
 
 
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:
@@ -266,11 +272,20 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
     if isinstance(model, Network) and (most := run.settings["inference"].get("tail_samples")):
         test = embedded.get("test") or embed(run, model.spaces()[0].module, run.splits.test)
         tails = degrees_of_freedom(test, run.classes, most, run.id.seed)
-        row = {"rule": "", "shares": "", "metric": "degrees_of_freedom", "value": tails}
-        evaluation = evaluation._replace(
-            metrics=pd.concat([evaluation.metrics, pd.DataFrame([row])], ignore_index=True)
+        evaluation = with_metrics(evaluation, {"degrees_of_freedom": tails})
+    if isinstance(model, CLaI) and (varied := run.settings["inference"].get("varied_shares")):
+        means = similarity_means(run, model.kernel.cpu(), embedded["test"], embedded["train"])
+        alike = {share: decided_alike(means, torch.full_like(means.share, share)).mean() for share in varied}
+        evaluation = with_metrics(
+            evaluation, {f"agreement_at_{share:g}": float(value) for share, value in alike.items()}
         )
     return model, evaluation, history
+
+
+def with_metrics(evaluation: Evaluation, values: Mapping[str, float]) -> Evaluation:
+    """Return an evaluation with further metrics, in which no decision rule has part."""
+    rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(values), "value": list(values.values())})
+    return evaluation._replace(metrics=pd.concat([evaluation.metrics, rows], ignore_index=True))
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

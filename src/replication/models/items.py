@@ -233,6 +233,8 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
             advice = f"Raise training.samples, which is {len(rows)}."
             require_classes(y, {f"{run_id}: the samples for training": rows}, data.info["classes"], advice)
             x, y = x[rows], y[rows]
+        if split == "train" and settings["training"].get("shuffled_labels"):
+            y = np.random.default_rng(run_id.seed).permutation(y)
         if kind == "features":
             return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
         if kind == "images":
