@@ -1,6 +1,7 @@
 """The rules of verdicts: intervals against margins, and how parts, models, data and readings join."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from replication.metrics.intervals import Interval, interval
 from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_that_decides, one_of, some_of
 from replication.report.claims.judge import Finding, judge
-from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, RATIO, WANTED, Numbers, unfolded
+from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, RATIO, SCALE, WANTED, Numbers, unfolded
 from replication.report.claims.page import claims_frame
 from replication.report.claims.readings import READINGS, Material
 from replication.report.evidence import Evidence
@@ -137,9 +138,12 @@ def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(
     assert found(numbers, "ranking", "calibration").outcome == NOT
 
 
-def test_the_interval_of_ratios_is_one_on_the_log_scale_where_all_are_positive(numbers: Numbers) -> None:
+@pytest.mark.parametrize("unit", [RATIO, SCALE])
+def test_intervals_of_ratios_and_scales_are_on_the_log_scale_where_all_are_positive(
+    numbers: Numbers, unit: Any
+) -> None:
     for values in ([1.0, 2.0, 4.0], [-1.0, 2.0, 3.5]):
-        numbers.add("pathmnist", "loss", pd.Series(values).rename_axis("seed"), RATIO)
+        numbers.add("pathmnist", "loss", pd.Series(values).rename_axis("seed"), unit)
     geometric, arithmetic = (row["value"] for row in numbers.rows)
     assert geometric.mean == pytest.approx(2)
     assert geometric.low * geometric.high == pytest.approx(4)

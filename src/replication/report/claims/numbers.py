@@ -59,7 +59,7 @@ PER_CENT = Unit(2, "%", factor=100)
 POINTS = Unit(2, "points", factor=100, signed=True)
 NUMBER, DIFFERENCE = Unit(3), Unit(3, signed=True)
 EFFECT = Unit(2, "standard deviations", signed=True)
-RATIO = Unit(3, "times")
+RATIO, SCALE = Unit(3, "times"), Unit(1)
 P_VALUE = Unit(3, "(p)")
 _UNITS = {
     "share": (PER_CENT, POINTS),
@@ -67,6 +67,7 @@ _UNITS = {
     "number": (NUMBER, DIFFERENCE),
     "unbounded": (NUMBER, DIFFERENCE),
     "effect": (EFFECT, EFFECT),
+    "scale": (SCALE, DIFFERENCE),
 }
 """By the kind of a measure the unit of a value, and of a difference."""
 
@@ -262,13 +263,13 @@ class Numbers:
         """Add a number if it has a value.
 
         Args:
-            values: replicates, their interval, or a single number. Of positive ratios the interval is one on the log scale.
+            values: replicates, their interval, or a single number. Intervals of positive ratios and scales are on the log scale.
             want: what the claim says of the interval, or what follows from a single number.
             reason: why the number has no say, where there is a reason beside those of `_no_say`.
             replicates: of an interval over seeds and test samples the values by seed, from which follows how many would decide.
             columns: others of `COLUMNS`; those that are not given are empty, and the role is a test.
         """
-        log = isinstance(values, pd.Series) and unit == RATIO and bool((values > 0).all())
+        log = isinstance(values, pd.Series) and unit in (RATIO, SCALE) and bool((values > 0).all())
         if isinstance(values, pd.Series):
             value = log_interval(values) if log else interval(values)
         else:

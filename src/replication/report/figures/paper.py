@@ -144,7 +144,7 @@ def _in_place(evidence: Evidence, dataset: str) -> str:
 
 
 def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
-    """Outline where the density of each group of claim 12 is at least a third of its highest."""
+    """Outline the densest two thirds of each group of claim 12: a third of its mass lies outside."""
     limits = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim()}
     for (group, classes), dash in zip(CIFAR10_GROUPS.items(), ("-", "--", ":"), strict=True):
         points = frame[frame["label"].isin(classes)]
@@ -271,7 +271,7 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
             continue
         _draw_signals(axes, own, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)
-        axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "Standardised")
+        axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "Embedding")
         axes.margins(x=0.01)
     panels[-1].set_xlabel("Time since admission (h)")
     figure.legend(handles=[Patch(color=EVENT, lw=0, label="event")], loc="outside lower center")

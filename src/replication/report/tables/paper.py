@@ -89,7 +89,8 @@ def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     """Return the measured rows, and above them rows of the paper's values: one a dataset where they name no model."""
     paper = frame.dropna(subset="printed")
     if "printed_sd" in frame:
-        paper = paper.assign(model="Paper: " + paper["model"].map(model_title), sd=paper["printed_sd"])
+        titles = paper["model"].map(model_title).str.removesuffix(" (on CLaI-C)")  # The paper names no kernel.
+        paper = paper.assign(model="Paper: " + titles, sd=paper["printed_sd"])
     else:
         paper = paper[paper["model"] == CLAI[0]].assign(model="Paper", sd=np.nan)
     # Where our data are others than the paper's, its row names them.
