@@ -71,9 +71,10 @@ def page(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]], synthetic: b
     seeds, machines, commits = (
         ", ".join(sorted({str(run[key]) for run in trained})) for key in ("seed", "hardware", "commit")
     )
+    first = min((run["seed"] for run in trained), default=0)
     heads = ["Claim", "", "Published", "Decisive number", "Here", "Decisive number", "Agreement"]
     blocks = [
-        "# Verdicts beside the published ones", INTRODUCTION, table(heads, verdicts.to_numpy()),
+        f"# Verdicts beside the published ones, seeds from {first}", INTRODUCTION, table(heads, verdicts.to_numpy()),
         f"Of {len(verdicts)} verdicts: {counted}." + (f" Not tested here: {untested}." if untested else ""),
         f"{len(runs)} runs, {sum(map(hours, runs)):.1f} core-hours. Seeds: {seeds}. Hardware: {machines}. Commit: {commits}.",
         *([MINI_NOTE] if synthetic else []),
