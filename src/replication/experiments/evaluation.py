@@ -231,7 +231,7 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
 
 
 def decided_alike(means: ParzenMeans, shares: Tensor) -> Tensor:
-    """Return how many samples f > 0 of the rules `printed` and `parzen` decides alike, a share (K,), at class shares (K, 1)."""
+    """Return the share of samples (K,) that f > 0 of the rules `printed` and `parzen` decides alike, at class shares (K, 1)."""
     printed, parzen = (decide(means._replace(share=shares), rule) > 0 for rule in ("printed", "parzen"))
     return (printed == parzen).double().mean(1)
 
@@ -275,10 +275,10 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         evaluation = with_metrics(evaluation, {"degrees_of_freedom": tails})
     if isinstance(model, CLaI) and (varied := run.settings["inference"].get("varied_shares")):
         means = similarity_means(run, model.kernel.cpu(), embedded["test"], embedded["train"])
-        alike = {share: decided_alike(means, torch.full_like(means.share, share)).mean() for share in varied}
-        evaluation = with_metrics(
-            evaluation, {f"agreement_at_{share:g}": float(value) for share, value in alike.items()}
-        )
+        alike = {
+            f"agreement_at_{s:g}": float(decided_alike(means, torch.full_like(means.share, s)).mean()) for s in varied
+        }
+        evaluation = with_metrics(evaluation, alike)
     return model, evaluation, history
 
 

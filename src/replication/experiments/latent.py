@@ -269,9 +269,8 @@ def degrees_of_freedom(embedded: Embedded, classes: int, most: int, seed: int) -
     generator, found = np.random.default_rng(seed), []
     for k in range(classes):
         rows = generator.permutation(np.flatnonzero(embedded.y.numpy() == k))[:most]
-        z = (
-            embedded.z[min(k, len(embedded.z) - 1), torch.from_numpy(rows)].double().numpy()
-        )  # or under the only condition
+        condition = min(k, len(embedded.z) - 1)  # or the only one
+        z = embedded.z[condition, torch.from_numpy(rows)].double().numpy()
         whitened = PCA(KEPT_VARIANCE, whiten=True, svd_solver="full").fit_transform(z)
         fitted = fit_one(whitened, k, **FIT_OF_TAILS, n_components=1, df=10.0, fixed_df=False, random_state=seed)
         found.append(float(fitted.df_[0]))
