@@ -193,11 +193,9 @@ def with_witnesses(
     sign = torch.where(torch.arange(run.classes)[:, None] == decided, 1, -1)
     rest = len(train.y) * f.T - sign * similarity.sum(2)  # the sum of the other votes, (C, N)
     same = float((rest.argmax(0) == decided).double().mean())
-    row = {"rule": "printed", "shares": SHARES[0], "metric": "same_without_witnesses", "value": same}
-    return evaluation._replace(
-        metrics=pd.concat([evaluation.metrics, pd.DataFrame([row])], ignore_index=True),
-        predictions=replace(evaluation.predictions, witnesses=named.numpy()),
-    )
+    predictions = replace(evaluation.predictions, witnesses=named.numpy())
+    found = with_metrics(evaluation, {"same_without_witnesses": same}, rule="printed", shares=SHARES[0])
+    return found._replace(predictions=predictions)
 
 
 def reliability_of(y: Labels, given: Predictions) -> pd.DataFrame:
@@ -282,9 +280,9 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
     return model, evaluation, history
 
 
-def with_metrics(evaluation: Evaluation, values: Mapping[str, float]) -> Evaluation:
-    """Return an evaluation with further metrics, in which no decision rule has part."""
-    rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(values), "value": list(values.values())})
+def with_metrics(evaluation: Evaluation, values: Mapping[str, float], rule: str = "", shares: str = "") -> Evaluation:
+    """Return an evaluation with further metrics, by a decision rule and class shares or without any."""
+    rows = pd.DataFrame({"rule": rule, "shares": shares, "metric": list(values), "value": list(values.values())})
     return evaluation._replace(metrics=pd.concat([evaluation.metrics, rows], ignore_index=True))
 
 

@@ -39,7 +39,7 @@ HOURS_BEFORE, EVENT_HOURS = 12, 4
 KEPT_VARIANCE = 0.99
 """Share of the variance of embeddings in the principal components whose tails are measured."""
 FIT_OF_TAILS = {"tolerance": 1e-4, "reg_covar": 1e-3, "max_iter": 500}
-"""How a Student-t distribution is fitted to them: as the mixtures are (workflow/config/baselines.yaml)."""
+"""How a Student-t distribution is fitted to them, always alike: trials choose how the mixtures of sepsis are."""
 
 
 @torch.no_grad()
