@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fit_command.fit(*(getattr(options, key) for key in ("source", "out", "label", "group", "size", "seed")))
             return 0
         entries = predict(options.model, options.inputs, options.votes)
-    except InputError as error:
+    except (InputError, OSError) as error:  # OSError: a folder that may not be written, a full disk
         parser.exit(1, f"error: {error}\n")
     except ModuleNotFoundError as error:
         parser.exit(1, f"error: {error.name} is not installed; to read pictures, pip install pillow\n")

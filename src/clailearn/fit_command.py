@@ -106,7 +106,7 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
             f"probabilities, all for the model; device {device}\n"
         )
         model = _learned(given, train, seed, device)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise InputError(f"{source}: {error}") from error
     figures = {
         "samples": len(held),

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         sys.stdout.write("\n".join(map(legible, _answer(options).split("\n"))))
-    except InputError as error:
+    except (InputError, OSError) as error:  # OSError: a folder that may not be written, a full disk
         parser.exit(1, f"error: {error}\n")
     return 0
 

@@ -90,6 +90,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"sleepedf-bands": {"feature_columns": [1]}}}, "1 is not of type 'string', or 'all others' was expected"),
         ({"datasets": {"pets": OWN | {"source": "files"}}}, "datasets.pets.source: 'files' is not one of .'arrays', 'chall"),
         ({"datasets": {"pets": {"title": "Pets"}}}, r"datasets\.pets: 'source' is a required property;[^\n]*\Z"),
+        ({"datasets": None}, r"datasets: None is not of type 'object';[^\n]*\Z"),
         ({"datasets": {2024: OWN}}, "datasets: 2024 is not of type 'string'"),
         ({"training": {"learning_rate": math.nan}}, "learning_rate: nan is not of type 'number'"),
         ({"training": {"epochs": 16.5}}, "training.epochs: 16.5 is not of type 'integer'"),

@@ -76,7 +76,8 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
     names["output"] = [*OUTPUTS, *(f"own/{dataset}/{output}" for dataset in names["dataset"] for output in OWN)]
-    schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
+    # Of a block that is no block nothing is known; its own message suffices.
+    schema["$defs"] |= {name: {"enum": list(known)} if known else {} for name, known in names.items()}
     baselines = schema["$defs"]["baselines"]
     row_models = [*fitted_on("rows"), *fitted_on("embeddings")]
     baselines["properties"] = {name.replace("-", "_"): {} for name in row_models} | baselines["properties"]
