@@ -100,3 +100,4 @@ clean: ## delete the environment, the miniature's results, reports, the site and
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo "  CORES=N after a target: so many cores instead of all"

@@ -79,7 +79,7 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
 
 
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
-    """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9); with weights, their mean."""
+    """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9), weighted where there are weights."""
     squared = nn.functional.mse_loss(similarity, target.values, reduction="none")
     if target.weights is None:
         return squared.mean((-2, -1))
@@ -93,8 +93,8 @@ def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, 
     of both (Cortes, Mohri & Rostamizadeh 2012, definition 4), and 0 where centring leaves nothing of one of them. Without
     centring, a constant similarity has a high alignment wherever one class dominates.
 
-    Training calls this at each step, so it writes one matrix only. With centring C, <C S C, C T C> is <C S C, T>, and the norm of
-    C T C follows from the sums of rows and columns of T, which for targets without weights are exact.
+    Training calls this at each step, so without weights it writes one matrix only. With centring C, <C S C, C T C> is
+    <C S C, T>, and the norm of C T C follows from the sums of rows and columns of T, which for targets of 0 and ±1 are exact.
     """
     s, t = similarity, target.values.to(similarity.dtype)
     if target.weights is not None:
@@ -156,7 +156,7 @@ def check_embeddings(kernel: Kernel, *embeddings: Tensor) -> None:
         if z.shape[-1] != (width := getattr(kernel, "size", embeddings[0].shape[-1])):
             raise ValueError(
                 f"found embeddings of {z.shape[-1]} dimensions, expected {width}, as the kernel or the other embeddings have; "
-                "give the kernel this size (embedding_size of AlignmentLoss), or change the encoder"
+                "give the kernel this size (embedding_size of a loss), or change the encoder"
             )
 
 
@@ -230,9 +230,9 @@ class AlignmentLoss(nn.Module):
     def forward(
         self,
         embeddings: Tensor,
-        labels: Tensor,
+        labels: Any,
         reference_embeddings: Tensor | None = None,
-        reference_labels: Tensor | None = None,
+        reference_labels: Any = None,
     ) -> Tensor:
         """Return the loss, a scalar.
 
@@ -259,7 +259,7 @@ class AlignmentLoss(nn.Module):
         """Return similarities and targets, (K, A, R), without conditions (1, A, R); arguments as those of `forward`."""
         similarity = self.kernel(anchors, references)
         if anchors.ndim == 2:
-            values = class_target(labels, reference_labels, self.classes or 2, self.target)
+            values = class_target(labels, reference_labels, max(self.classes or 2, 2), self.target)
             return similarity.unsqueeze(0), TargetMatrix(values.to(similarity.dtype).unsqueeze(0), None)
         y_anchor, y_reference = (one_vs_rest(y, len(anchors)).to(similarity.dtype) for y in (labels, reference_labels))
         target = target_matrix(y_anchor, y_reference, self.target)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 
 TEMPERATURES = (1e-4, 1e4)
-"""Least and largest. Scores lie in [-1, 1] or are logits or log-densities; optimal ones of any of them fall well inside."""
+"""Least and largest. Scores lie in [-2, 2] or are logits or log-densities; optimal ones of any of them fall well inside."""
 
 
 def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
@@ -77,6 +77,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, log_odds: bool = False) 
 
     On few samples the regression may say that a class is less likely the larger its f. Then its slope is 0, the best fit that
     does not.
+
+    log_odds: as of `calibrated`; then two classes have a temperature, too.
     """
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape[1] > 2:

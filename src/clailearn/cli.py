@@ -30,17 +30,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
     predictions.add_argument("inputs", type=Path, nargs="+", help="pictures, folders, or tables of features")
     predictions.add_argument(
-        "--votes", type=int, default=0, metavar="K", help="show the K most similar references on each side"
+        "--votes",
+        type=int,
+        default=0,
+        metavar="K",
+        help="show the K most similar references on each side (default: none)",
     )
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     fit = commands.add_parser("fit", help="a model of your own pictures, or of a table of numbers")
-    fit.add_argument("source", type=Path, help="a folder with <class>/<file>, or a table, .csv or .csv.gz")
+    fit.add_argument(
+        "source", type=Path, help="a folder with <class>/<file> or <class>/<group>/<file>, or a table, .csv or .csv.gz"
+    )
     fit.add_argument("--out", type=Path, required=True, help="folder for the model")
     fit.add_argument("--label", help="column of the classes in a table; all others but that of --group are numbers")
     fit.add_argument("--group", help="column of the groups, such as patients, which are held out whole")
-    fit.add_argument("--size", type=int, metavar="N", help="pixels a side to which pictures are resized")
     fit.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides which part is held out, and the weights at the start"
+        "--size", type=int, metavar="N", help="pixels a side to which pictures are resized (default: theirs, or 28)"
+    )
+    fit.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="decides which part is held out, and the weights at the start (default: 0)",
     )
     options = parser.parse_args(arguments)
     if options.command == "predict" and options.votes < 0:

@@ -2,7 +2,7 @@
 
 A trunk maps a batch to features of shape (samples, `features`). `ConditionedHead` maps features to one embedding a condition. A
 single trunk pass thus serves all C classes, and BatchNorm statistics in the trunk never mix conditions. To add an encoder,
-write a trunk with an attribute `features` here and name it in `build_trunk`.
+write a trunk with an attribute `features` here, and name it in `build_trunk` and `TRUNKS`.
 """
 
 import copy
@@ -142,7 +142,7 @@ class ConvNet(nn.Module):
             _ConvBlock(2 * patch, width), _ConvBlock(width, 4 * width), _ConvBlock(4 * width, 4 * width)
         )
         self.features = 4 * width
-        # The heads below standardise their features themselves. A head of one's own may not.
+        # `Encoder` and `Classifier` standardise features, too. A head of one's own may not.
         self.standardise = nn.BatchNorm1d(self.features, affine=False)
 
     @torch.no_grad()

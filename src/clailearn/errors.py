@@ -37,4 +37,4 @@ def kind_of(content: bytes) -> str:
 
 
 class DivergenceError(InputError):
-    """Training has left the finite numbers, or its loss has exploded: the settings do not suit the data."""
+    """Training has left the finite numbers, or loss or embeddings have exploded: the settings do not suit the data."""

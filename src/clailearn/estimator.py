@@ -93,8 +93,8 @@ class CLaIClassifier(ModelClassifier):
         to keep the weights of the best epoch. The held-out samples vote in the end. The learning rate falls over all `epochs`,
         whenever training stops.
     validation_fraction : float, default=0.1
-        Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, about this share, in
-        whole groups, and at most half of them.
+        Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, whole groups, and more
+        than this share where they are few or uneven.
     n_iter_no_change : int, default=10
         Epochs without a rise after which early stopping stops. They count from the end of the first quarter of `epochs`, in
         which the learning rate rises.
@@ -107,7 +107,7 @@ class CLaIClassifier(ModelClassifier):
     verbose : bool or int, default=0
         Whether to print the figures of each epoch.
     random_state : int, RandomState instance or None, default=None
-        Seed of initial weights, shuffling and the parts of the calibration. A number gives the same result in sequence, in
+        Seed of all draws: weights, order, references, parts held out. A number gives the same result in sequence, in
         threads, which train in turn, and in processes, whatever torch's global state; with a trunk of your own, the number of
         torch's threads changes roundings. A process that multiprocessing forks after a fit hangs in torch: use joblib's loky.
 

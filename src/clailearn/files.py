@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from operator import methodcaller
 from pathlib import Path
@@ -49,7 +50,7 @@ def number(least: float, most: float) -> Check:
     )
 
 
-def list_of(items: Check, most: int, least: int = 1) -> Check:
+def list_of(items: Check, most: int, least: int) -> Check:
     def holds(value: Any) -> bool:
         return isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
 
@@ -64,7 +65,9 @@ TEXT = Check("a text of at most 1000 characters", lambda value: isinstance(value
 SWITCH = Check("true or false", lambda value: isinstance(value, bool))
 MAPPING = Check("a mapping", lambda value: isinstance(value, dict))
 ANY_NUMBER, POSITIVE = number(-1e30, 1e30), number(1e-30, 1e30)
-SHA256 = Check("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64)
+SHA256 = Check(
+    "64 hexadecimal digits", lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+)
 
 
 def write_model(
@@ -72,7 +75,7 @@ def write_model(
 ) -> dict[str, Any]:
     """Write a model into a folder, and return its record with the checksums of its weights and of itself.
 
-    Raises InputError for a record that is too large to be read again, or for which a check does not hold.
+    Raises InputError for a record that is too large to be read again or fails a check, and for tensors that are not finite.
     """
     _refuse_infinite(
         folder / WEIGHTS, tensors, "Nothing was written: register such a buffer with persistent=False, and fit again."

@@ -28,7 +28,7 @@ from clailearn.tables import INDEX, counts_rows, number, rows
 HELD_OUT, LEAST = 0.2, 5
 """Share of the samples that is held out; the fewest samples of a class, and groups, of which that is at least one."""
 STEPS = 300
-"""Steps of a training at least, however few samples there are."""
+"""Steps at least of the training on all samples, however few there are."""
 LEAST_SIZE, LARGEST_SIZE = TRUNKS["images"]["convnet"], 512
 """Pixels a side that `--size` may ask for."""
 SIZE, LARGEST_COMMON = 28, 64

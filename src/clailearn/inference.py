@@ -24,7 +24,7 @@ from clailearn.kernels import Kernel
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
 BLOCK, GPU_BLOCK = 1024, 4096
-"""Samples a side of a block of similarities, the fastest of those measured on two cores. It bounds memory."""
+"""Samples a side of a block of similarities, on a CPU the fastest of those measured on two cores. It bounds memory."""
 
 
 class ParzenMeans(NamedTuple):

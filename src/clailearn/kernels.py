@@ -114,7 +114,7 @@ class MahalanobisGaussian(Kernel):
         metric: the learned part of M. `full`: a lower triangular L; `identity`: nothing, M = I / size.
 
     M starts at I / size for either metric. At unit-variance embeddings the mean squared distance is 2 size, so M = I would put
-    exp(-d) and its gradient below float32's range from about 64 dimensions up.
+    exp(-d) and its gradient below float32's range from about 45 dimensions up.
 
     >>> kernel = MahalanobisGaussian(size=2, metric="identity")
     >>> kernel(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 0.0], [1.0, 1.0], [90.0, 0.0]])).round(decimals=4)
@@ -203,7 +203,7 @@ class _GaussianSimilarity(torch.autograd.Function):
 class _GaussianLogSums(torch.autograd.Function):
     """`Kernel.log_sums` of coordinates a (..., A, D) and r (..., R, D), without the term -|a|^2.
 
-    It holds one matrix of the size of S until the backward pass, and a second one there.
+    It holds one matrix of the size of S until the backward pass, and more there: one, or one a condition.
     """
 
     @staticmethod

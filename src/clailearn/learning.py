@@ -11,7 +11,8 @@ graph once per reference. Gradients are linear in the signal that enters a graph
 embedding as a leaf, lets the references add up their gradients there, and goes through the anchor's graph once at the end.
 
 With n, an epoch cuts the shuffled items into groups of n + 1 batches, an anchor and its references, and embeds each group in
-one pass: each item is embedded once an epoch, so the cost is linear, and BatchNorm normalises anchor and references alike.
+one pass. Each item is thus embedded at most once a pass over the data, so that the cost is linear, and BatchNorm normalises
+anchor and references alike.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ def collaborative_learning(
     after_pass: Callable[[int | None], None] | None = None,
     stop: Callable[[list[Epoch]], bool] | None = None,
 ) -> list[Epoch]:
-    """Train an encoder and the kernel's metric by alignment.
+    """Train an encoder and the kernel's metric.
 
     Args:
         encoder, kernel: trained in place.
@@ -49,7 +50,7 @@ def collaborative_learning(
         settings, validate, checkpoint, after_pass, stop: as `clailearn.trainer.train` takes them.
 
     Returns:
-        The history of `train`, with loss, alignment and centred_alignment as means over steps and conditions.
+        The history of `train`: the loss and, of `AlignmentLoss`, both alignments, as means over steps and conditions.
 
     Raises:
         DivergenceError: see `clailearn.trainer.train`.

@@ -40,7 +40,7 @@ class Model:
 
     * images: (N, height, width, channels) uint8;
     * features: (N, features), in the units of the table that the model was trained on, or a data frame with their names;
-    * signals: (N, channels, samples) in microvolt;
+    * signals: (N, channels, samples), in the units of the training data;
     * recordings: (hours, inputs), one recording, as `recordings.hourly_inputs` gives it with the statistics of `inputs`;
     * samples: (N, ...), as the estimator was fitted.
 

@@ -80,7 +80,7 @@ class Samples(Items):
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How to train. The block `training` of config.yaml says what each setting means and why it has its value."""
+    """How to train. config.yaml says what most settings mean, docs/choices.md why they have their values."""
 
     epochs: int
     batch_size: int

@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bands.add_argument("recordings", type=Path, help=folder)
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
     options = parser.parse_args(arguments)
+    if options.command == "publish" and not (options.what or options.replace):
+        publish.error("found no name, expected datasets or studies, or --replace with some")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         sys.stdout.write("\n".join(map(legible, _answer(options).split("\n"))))

@@ -186,8 +186,9 @@ def test_a_table_that_does_not_serve_is_refused_by_row_and_column(
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table().to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "notes").touch()
     with pytest.raises(SystemExit, match="1"):
-        main(f"fit {tmp_path}/table.csv --out {tmp_path}/table.csv/model --label kind --group patient".split())
+        main(f"fit {tmp_path}/table.csv --out {tmp_path}/notes/model --label kind --group patient".split())
     assert "error: [Errno 20] Not a directory: " in capsys.readouterr().err
 
 

@@ -128,9 +128,7 @@ def test_gradient_boosting_learns_from_a_small_table_of_ones_own() -> None:
 
 def test_outputs_of_an_own_dataset_are_rendered_from_all_of_its_evidence() -> None:
     """The history of models without epochs, too, which has no rows."""
-    table = {"source": "feature_table", "path": "pets.csv", "label_column": "kind", "group_column": "owner"}
-    own = {"datasets": {"pets": {**table, "models": ["gradient-boosting"]}}}
-    files = {Path(file).name for file in own_evidence("results/real", "pets", load_settings(REPOSITORY, own))}
+    files = {Path(file).name for file in own_evidence("results/real", "pets")}
     assert files == {"dataset.json", "history.csv", "metrics.csv", "reliability.csv", "runs.jsonl", "tsne.csv.gz"}
 
 

@@ -1,7 +1,7 @@
 """The prepared form of a dataset: a folder of memory-mappable arrays and `dataset.json` that describes them.
 
 images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,); of a folder files_train, texts (N,): the name of each
-signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
+signals     x_* float32 (N, channels, samples), of EEG in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
 features    x_* float32 (N, features), or float64 where `narrowed` keeps it, y_* int64 (N,), groups_* int64 (N,): a number for
             the group of a row
 recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same

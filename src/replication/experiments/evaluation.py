@@ -1,6 +1,6 @@
 """Figures of merit of trained models: scores and probabilities of test samples against their labels.
 
-Training imports nothing from here, so a new figure of merit refits nothing.
+A change here fits baselines and networks on own data again, and no other model.
 """
 
 import copy
@@ -52,7 +52,7 @@ class Scored(NamedTuple):
 class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
-    metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
+    metrics: columns rule, shares, metric, value; rule and shares are empty where none is compared. reliability: columns
     kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples.
     """
 

@@ -1,6 +1,6 @@
 """What kernels see without training, and along trainings by several objectives.
 
-Trainings by other losses, on the same trunk, settings and passes, are the control of claim 9: whether the alignment of an
+Trainings by other losses, on the same trunk, settings and steps, are the control of claim 9: whether the alignment of an
 embedding rises because Collaborative Learning maximises it, or with any training that separates classes.
 """
 

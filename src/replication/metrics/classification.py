@@ -58,7 +58,7 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
 
 
 def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) -> dict[str, float]:
-    """Return the metrics of table 1, log_loss, and of the calibrated probabilities those that end in _scaled.
+    """Return the metrics of table 1 and others beside them, and of the calibrated probabilities those with _scaled.
 
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """

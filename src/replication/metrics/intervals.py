@@ -93,7 +93,7 @@ def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n replicates with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.
+    """A mean over n replicates with its 95 % Student-t interval; `interval` leaves low and high nan for n < `FEWEST`.
 
     `samples` is the number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
     """

@@ -105,7 +105,7 @@ class Space(NamedTuple):
 
 
 class Network(Model):
-    """A model with weights in `module`, on the CPU but while it computes; `network`, a part, maps the inputs of samples."""
+    """A model with weights in `module`, on the CPU after `fit`; `network`, a part, maps the inputs of samples."""
 
     module: nn.Module
     network: Encoder | Classifier

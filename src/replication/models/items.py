@@ -138,7 +138,7 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
 
 
 class Signals(Samples):
-    """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
+    """Signals (N, channels, samples) float32 in their own units, standardised per channel with training statistics."""
 
     def __init__(
         self, x: NDArray[np.float32], y: NDArray[np.int64], mean: list[float], sd: list[float], device: torch.device

@@ -1,4 +1,4 @@
-"""Classifiers of rows of features, of single hours by the encoder's inputs (`datasets.hourly_inputs`), or of embeddings.
+"""Classifiers of rows of features, of single hours by the encoder's inputs (`recordings.hourly_inputs`), or of embeddings.
 
 All but the constant and the mixture are fitted on a sample of the frequent classes and all of the rare ones, so that boosting a
 million hours takes seconds. Log-probabilities of such a classifier differ from those of all rows by a constant for each class

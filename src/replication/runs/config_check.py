@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from clailearn.errors import InputError
+from replication.runs import registry
 from replication.runs.registry import MODELS, NETWORK_SETTINGS, OUTPUTS, OWN, PREFIX, REPOSITORY, fitted_on, read_yaml
 
 SCHEMA = "workflow/config/schema.yaml"
@@ -118,7 +119,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     if lost := [name for name, entry in config["tuning"].items() if entry.get("dataset", name) not in datasets]:
         yield f"tuning.{lost[0]}: found no dataset of this name, expected the key of one; name it, or set `dataset`"
         return
-    others = [*(f"{PREFIX}{name}" for name in config["tuning"]), "benchmark", "theory"]
+    others = [*(f"{PREFIX}{name}" for name in config["tuning"]), registry.BENCHMARK, registry.THEORY]
     for block, taken in (("studies", others), ("datasets", [*others, *config["studies"]])):
         for name in config[block].keys() & set(taken):
             yield f"{block}.{name}: a study or control has this name, and its results the same folder; rename it"

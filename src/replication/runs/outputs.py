@@ -217,7 +217,7 @@ def own_datasets(settings: Mapping[str, Any]) -> list[str]:
     return [name for name in settings["datasets"] if name not in registry.REPOSITORY_DATASETS]
 
 
-def own_evidence(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+def own_evidence(root: str, name: str) -> list[str]:
     """Return the evidence files below `root` that all outputs of a dataset of the user's own are rendered from."""
     return _paths(root, name, sorted({DESCRIPTION, *(file for entry in OWN.values() for file in entry["files"])}))
 
@@ -233,7 +233,7 @@ def packed_models(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
-    """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
+    """Return the rendered files of these outputs in `folder`, paper_figures or a folder below it."""
     files = [
         f"{folder}/{output}.{form}"
         for output in outputs

@@ -1,4 +1,4 @@
-"""What the repository declares once, read from workflow/config/ here alone: models, embeddings, outputs, words of claims.
+"""What the repository declares once, read from workflow/config/ here alone: models, outputs, words of claims.
 
 An output is a function of evidence folders `results/<evidence>/<name>/evidence/`. A name is a dataset, a study, `benchmark` or
 `theory`.

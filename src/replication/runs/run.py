@@ -40,7 +40,7 @@ PACKAGES = (
 )  # fmt: skip
 
 WRITTEN = ("paper_figures", "results", "README.md")
-"""Tracked paths that the workflow itself writes while runs go on. No run reads them."""
+"""Tracked paths that rules and fill_pages.py write while runs go on. No run reads them."""
 RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
 """Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -85,7 +85,7 @@ STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "operations", "seconds"
 
 @dataclass(frozen=True, order=True)
 class RunId:
-    """The identity of a run, the only place that knows how a run's folder is named.
+    """The identity of a run; as text, its folder.
 
     name: key of a dataset or study. cell: the model of a dataset, or the cell of a study. fold: test fold of recordings, or None.
 

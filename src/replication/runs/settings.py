@@ -287,7 +287,7 @@ def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold."""
+    """Return the runs of all cells of a study: one a seed and, where it is scored on folds, one a fold."""
     entry = settings["studies"][study]
     own_seeds = entry.get("variant_seeds") or {}
     development = entry["scored_on"] == "development"
