@@ -147,7 +147,7 @@ def claim_page(claim: Record) -> str:
         f"# {claim['id']}. {claim['title']}", f"**{verdict[0].upper()}{verdict[1:]}.**", *filter(None, found),
         f"**The paper's claim** ({claim['place']}). {claim['claim']}",
         f"**Test.** {claim['test']}", f"**Rule.** {claim['rule']}",
-        *([margins] if judged else []),
+        *([margins] if judged and any(estimate["margins"] for estimate in claim["estimates"]) else []),
         *_list("Part by part" if claim["parts"] else "By reading", [f"{n}: *{o}*" for n, o in outcomes.items()]),
         *_estimates("The paper's readings", claim, "test"),
         *_estimates("On a substitute, beside the paper's own data, without a say", claim, "informs"),
