@@ -1,8 +1,10 @@
 """What is tracked in paper_figures/ follows from results/published/, and every number there has its provenance."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,10 +21,12 @@ from replication.report.texts import csv_text, replace_block, sidecar
 from replication.runs.outputs import declared
 from replication.runs.registry import CLAIMS, FIGURES, TABLES
 from replication.runs.run import RUNS, digest, records_of
+from replication.runs.settings import cell_settings, model_settings
 from support.published import EXPECTED, caption, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
 TRACKED = REPOSITORY / "paper_figures"
+NAMES = REAL["datasets"] | REAL["studies"]
 LARGEST_MB = 84
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
@@ -88,6 +92,28 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
             if row["cell"] in EVALUATED_APART and dataset in REAL["datasets"]:
                 assert len(records[run]["evaluation"]["commit"]) == 40, run
             assert records[run]["data"], run
+
+
+def leaves(settings: Mapping[str, Any], *above: str) -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        yield from leaves(value, *above, key) if isinstance(value, dict) else [(".".join([*above, key]), value)]
+
+
+@pytest.mark.parametrize(
+    "name", [path.parts[-2] for path in sorted(PUBLISHED.glob("*/evidence")) if path.parts[-2] in NAMES]
+)
+def test_published_runs_have_the_settings_that_are_declared(name: str) -> None:
+    """So that today's command repeats them. Older records lack keys that came later; precision is the machine's."""
+    of_cell = cache(partial(cell_settings if name in REAL["studies"] else model_settings, REAL, name))
+    for record in records_of(PUBLISHED / name / "evidence"):
+        now = dict(leaves(of_cell(record["run"].split("/")[1])))
+        ran = {
+            key: value
+            for key, value in leaves(record["settings"])
+            if key.startswith(("training.", "kernel.", "target."))
+        }
+        differ = {key: value for key, value in ran.items() if key in now and value != now[key]}
+        assert set(differ) <= {"training.precision"}, record["run"]
 
 
 def test_predictions_samples_and_models_stay_small_enough_for_git() -> None:

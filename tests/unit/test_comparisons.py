@@ -1,5 +1,7 @@
 """Differences between models count seeds and test samples, and have their nominal coverage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,7 +10,14 @@ from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from replication.metrics.classification import sample_metrics
-from replication.metrics.intervals import SAMPLE_METRICS, Predictions, Ranked, compare_models, paired_difference
+from replication.metrics.intervals import (
+    SAMPLE_METRICS,
+    Predictions,
+    Ranked,
+    compare_models,
+    over_samples,
+    paired_difference,
+)  # fmt: skip
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predictions:
@@ -80,6 +89,14 @@ def test_models_without_a_common_seed_are_not_compared() -> None:
     y, runs = three_models()
     with pytest.raises(ValueError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):
         compare_models(y, np.arange(240), {"a": runs["good"], "b": {7: runs["bad"][1], 8: runs["bad"][2]}}, draws=2)
+
+
+def test_an_interval_is_found_whichever_of_two_models_stands_first() -> None:
+    y, runs = three_models()
+    table = compare_models(y, np.arange(240), runs, draws=20)
+    first, second = (over_samples(table, "accuracy", *pair) for pair in (("good", "bad"), ("bad", "good")))
+    assert first is not None
+    assert second == replace(first, mean=-first.mean, low=-first.high, high=-first.low)
 
 
 def test_equal_predictions_give_no_interval() -> None:

@@ -82,6 +82,10 @@ def test_projections_show_what_the_kernel_sees() -> None:
     run = Run(data, {}, RunId("rows", "clai-c", 0), torch.device("cpu"))
     first, second = (latent.stages(run, Cosine(), Embedded(part, y))[["x", "y"]] for part in (z, longer))
     np.testing.assert_allclose(first, second, atol=1e-5)
+    run.data.arrays["x_test"] = run.data["x_test"][:, :1]
+    line = latent.stages(run, Cosine(), Embedded(z, y)).query("stage == 0")
+    assert line["x"].nunique() == 30
+    assert (line["y"] == 0).all(), "a single feature lies on a line"
 
 
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:

@@ -217,6 +217,10 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     expected = [[run.seed, seconds] for run in (first, second) for seconds in (2.0, 5.0)]
     assert history[["seed", "seconds"]].to_numpy().tolist() == expected
     assert [entry["run"] for entry in records_of(folder)] == sorted(map(str, (first, second)))
+    (real / name / "evidence").mkdir()
+    write_records(real / name / "evidence" / RUNS, [record(first)])  # gathered when there was one
+    with pytest.raises(InputError, match=f"found no finished run {second}, which is published"):
+        publish([], real, target, REAL, replace=[name])
 
 
 @pytest.mark.parametrize("kept", ["published", "compared"])

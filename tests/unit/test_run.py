@@ -33,7 +33,9 @@ def run_of(run_id: RunId, **settings: Any) -> Run:
     return Run(Prepared(info, arrays), SETTINGS | settings, run_id, CPU)
 
 
-@pytest.mark.parametrize("run_id", [RunId("cifar10", "clai-m", 1), RunId("ablation", "full_zero", 0, 12)])
+@pytest.mark.parametrize(
+    "run_id", [RunId("cifar10", "clai-m", 1), RunId("ablation", "full_zero", 0, 12), RunId("seed1", "gp", 0)]
+)
 def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: RunId) -> None:
     assert RunId.parse(str(run_id)) == run_id
     assert RunId.parse(Path("results", "seed3-copy", "real", str(run_id), "metrics.csv")) == run_id

@@ -116,9 +116,15 @@ def test_an_own_entry_of_one_line_is_completed_and_what_is_said_wins() -> None:
     assert load_settings(REPOSITORY)["datasets"] == REAL["datasets"]
 
 
-def test_gradient_boosting_learns_from_a_small_table_of_ones_own() -> None:
-    table = {"source": "feature_table", "path": "pets.csv", "label_column": "kind", "group_column": "owner"}
-    own = load_settings(REPOSITORY, {"datasets": {"pets": table}})
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"source": "feature_table", "path": "pets.csv", "label_column": "kind", "group_column": "owner"},
+        {"source": "arrays", "path": "pets.npz", "models": ["gradient-boosting"]},
+    ],
+)
+def test_gradient_boosting_learns_from_a_small_table_of_ones_own(entry: dict[str, Any]) -> None:
+    own = load_settings(REPOSITORY, {"datasets": {"pets": entry}})
     chosen = effective_settings(own, "pets", "gradient-boosting")["baselines"]["gradient_boosting"]
     y = np.arange(120) % 3
     x = np.random.default_rng(0).normal(size=(120, 2)) + 3 * y[:, None]

@@ -1,6 +1,7 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,7 +21,7 @@ from replication.runs.settings import (
     trial_settings,
     trials,
 )
-from support.published import sources_for
+from support.published import copy_evidence, sources_for, without_models
 from support.repository import REAL, REPOSITORY
 
 SPACE = {
@@ -92,6 +93,14 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() ->
     assert error == pytest.approx(0.01, rel=0.01)
     assert [chosen_trial([0.7, best, 0.6], error) for best in (0.705, 0.72)] == [0, 1]
     assert chosen_trial([0.7, 0.705, 0.705], standard_error([float("nan")] * 3, seeds=1)) == 1, "one seed has no error"
+
+
+def test_a_trial_that_is_missing_leaves_the_choice_among_the_others(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path, "tuning-sleepedf-bands")
+    without_models(root, ["gradient-boosting_trial1"])
+    table = table_of_trials(sources_for("supplement/tableS3", root), [])
+    table = table[table["cell"].str.startswith("gradient-boosting")].set_index("cell")
+    assert table.index[table["chosen"].astype(bool)].tolist() == [table["mean"].idxmax()]
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])

@@ -64,6 +64,17 @@ rule compare_models:
         "../scripts/compare_models.py"
 
 
+def projected_settings(wildcards):
+    """What made the embeddings that are projected; those of the dataset where there are none."""
+    runs = outputs.projected_run(config, wildcards.dataset)
+    settings = (
+        run_settings.model_settings(config, wildcards.dataset, runs[0].cell)
+        if runs
+        else run_settings.dataset_settings(config, wildcards.dataset)
+    )
+    return run_settings.select(settings, ["threads", "embedding_size", "encoder", "kernel"])
+
+
 rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
@@ -77,10 +88,7 @@ rule project_embeddings:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=lambda wildcards: run_settings.select(
-            run_settings.dataset_settings(config, wildcards.dataset),
-            ["threads", "embedding_size", "encoder", "kernel"],
-        ),
+        settings=projected_settings,
         samples=lambda wildcards: run_settings.training_samples(config, wildcards.dataset),
     message:
         "Project test embeddings of {wildcards.dataset} to two dimensions."

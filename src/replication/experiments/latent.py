@@ -75,7 +75,8 @@ def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """
     drawn, after, label = _drawn(run, kernel, test, STAGE_SAMPLES)
     before = run.data["x_test"].reshape(len(test.y), -1)[drawn].astype(np.float64)
-    projected = [PCA(2, svd_solver="full").fit_transform(part) for part in (before, *after)]
+    found = [PCA(min(2, *part.shape), svd_solver="full").fit_transform(part) for part in (before, *after)]
+    projected = [np.pad(part, ((0, 0), (0, 2 - part.shape[1]))) for part in found]  # of a single feature on a line
     frames = [pd.DataFrame({"stage": k, "x": p[:, 0], "y": p[:, 1], "label": label}) for k, p in enumerate(projected)]
     return pd.concat(frames, ignore_index=True)
 

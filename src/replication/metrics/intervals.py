@@ -153,12 +153,14 @@ def over_samples(comparisons: pd.DataFrame, metric: str, cell: str, other: str =
 
     With one seed it counts the test samples alone. It is None where `comparisons.csv` has none.
     """
-    chosen = (comparisons["cell"] == cell) & (comparisons["other"].fillna("") == other)
-    rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
-    if rows.empty:
-        return None
-    value, low, high, seeds, samples = rows[["value", "low", "high", "seeds", "samples"]].iloc[0].astype(float)
-    return Interval(value, low, high, int(seeds), int(samples))
+    for first, second, sign in ((cell, other, 1), (other, cell, -1)):  # runs that were published later stand second
+        chosen = (comparisons["cell"] == first) & (comparisons["other"].fillna("") == second)
+        rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
+        if len(rows):
+            value, low, high, seeds, samples = rows[["value", "low", "high", "seeds", "samples"]].iloc[0].astype(float)
+            low, high = sorted((sign * low, sign * high))
+            return Interval(sign * value, low, high, int(seeds), int(samples))
+    return None
 
 
 def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:

@@ -30,7 +30,7 @@ from replication.runs.outputs import (
     published_models,
     result_file,
 )
-from replication.runs.registry import BENCHMARK, THEORY
+from replication.runs.registry import BENCHMARK, EMBEDDINGS, THEORY
 from replication.runs.run import (
     DESCRIPTION,
     EVALUATIONS,
@@ -67,8 +67,8 @@ def publish(
             if name in settings["studies"] and not (root / name / "evidence" / RUNS).exists():
                 root = Path(temporary, "finished")
                 _gather_finished(name, source, settings, root / name / "evidence")
-                if name in replace and (published / RUNS).exists():
-                    _refuse_loss(published / RUNS, root / name / "evidence" / RUNS, source)
+            if name in settings["studies"] and name in replace and (published / RUNS).exists():
+                _refuse_loss(published / RUNS, root / name / "evidence" / RUNS, source)
             if name in replace or not published.is_dir():
                 files |= _whole(name, root, settings)
             else:
@@ -173,9 +173,12 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
     folds = table.get("fold", pd.Series("", table.index))
     replicates = "seed" + table["seed"] + folds.where(folds == "", "/fold" + folds)
     cells = table["cell" if "cell" in table else "model"]
+    published = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if "model" in table:  # what is compared without a training has no run
+        known = set(zip(published["model"], "seed" + published["seed"], strict=True))
+        added |= {key for key in zip(cells, replicates, strict=True) if key[0] in EMBEDDINGS} - known
     further = table[[key in added for key in zip(cells, replicates, strict=True)]]
     if len(further):
-        published = pd.read_csv(path, dtype=str, keep_default_na=False)
         pd.concat([published, further.reindex(columns=published.columns, fill_value="")]).to_csv(path, index=False)
 
 

@@ -113,7 +113,7 @@ class RunId:
         >>> RunId.parse("results/mini/cifar10/clai-m/seed1/metrics.csv")
         RunId(name='cifar10', cell='clai-m', seed=1, fold=None)
         """
-        match = re.search(r"(?:^|/)([^/]+)/([^/]+)/seed(\d+)(?:/fold(\d+))?(?=/|$)", str(text))
+        match = re.match(r"(?:.*/)?([^/]+)/([^/]+)/seed(\d+)(?:/fold(\d+))?(?=/|$)", str(text))  # the last such place
         if match is None:
             raise ValueError(
                 f"{text} names no run: expected <dataset or study>/<model or cell>/seed<n>, then /fold<n> where there are folds"

@@ -265,7 +265,7 @@ def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
         minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
         for _, own in _scores(evidence, tuning).groupby("model", sort=False):
             error = standard_error(own["sd"], int(own["n"].max()))
-            chosen = own["trial"] == f"trial{chosen_trial(own['mean'].tolist(), error)}"
+            chosen = own["trial"] == own["trial"].iloc[chosen_trial(own["mean"].tolist(), error)]
             of_model = evidence.runs(tuning, list(own["cell"]))
             settings = pd.json_normalize([run["settings"] for run in of_model]).set_axis(list(map(run_cell, of_model)))
             settings = settings.astype(object).where(settings.notna(), None)
