@@ -198,7 +198,10 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         """Take over a model, and name its parts as scikit-learn does."""
         references = self._references(model)
         self.model_, self.classes_, self.calibration_ = model, classes, model.calibration
-        self.reference_labels_, self.reference_indices_ = references.y.cpu().numpy(), references.item.numpy()
+        self.reference_labels_, self.reference_indices_ = (
+            references.y.numpy(force=True).copy(),
+            references.item.numpy().copy(),
+        )
         self.class_count_ = references.population.cpu().numpy()
         return self
 

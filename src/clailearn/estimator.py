@@ -16,7 +16,7 @@ from clailearn import model as models
 from clailearn.alignment import Target
 from clailearn.calibration import fit_calibration
 from clailearn.classifier import UNSAVED, ModelClassifier
-from clailearn.computation import Computation, Inputs
+from clailearn.computation import Computation, Inputs, fresh_modes
 from clailearn.errors import InputError
 from clailearn.files import ADVICE, MAPPING, expect, integer
 from clailearn.fitting import (
@@ -256,7 +256,8 @@ class CLaIClassifier(ModelClassifier):
             inputs = Inputs("samples", X.shape[1:] if self.trunk is None else (), names)
             seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
             if own["max_references"] is not None:  # too few are refused before the training
-                sample_references(torch.from_numpy(labels), own["max_references"], seed)
+                with fresh_modes("cpu"):
+                    sample_references(torch.from_numpy(labels), own["max_references"], seed)
             calibration: Any = None
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from clailearn.checkpoints import write_whole
@@ -136,23 +136,26 @@ def load_tensors(path: str | Path, sha256: str | None = None) -> dict[str, Tenso
     """
     try:
         check_file(path)
-        if sha256 is not None:
-            with open(path, "rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != sha256:
-                raise ValueError(f"found sha256 {found}, its record says {sha256}")
-        tensors = load_file(path)
+        content = Path(path).read_bytes()  # a mapped file could change under a model that has been checked
+        if sha256 is not None and (found := hashlib.sha256(content).hexdigest()) != sha256:
+            raise ValueError(f"found sha256 {found}, its record says {sha256}")
+        tensors = load(content)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise InputError(
             f"{path}: cannot be read ({error}), expected tensors as safetensors. {_ADVICE_ON_TENSORS}"
         ) from error
-    _refuse_infinite(path, tensors, _ADVICE_ON_TENSORS)
+    try:
+        _refuse_infinite(path, tensors, _ADVICE_ON_TENSORS)
+    except NotImplementedError as error:
+        raise InputError(
+            f"{path}: found numbers of a type that torch cannot read ({error}). {_ADVICE_ON_TENSORS}"
+        ) from error
     return tensors
 
 
 def _refuse_infinite(path: str | Path, tensors: Mapping[str, Tensor], advice: str) -> None:
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not tensor.float().isfinite().all():
+        if tensor.is_floating_point() and not tensor.double().isfinite().all():
             raise InputError(f"{path}: found a number in '{name}' that is not finite, expected finite ones. {advice}")
 
 

@@ -108,7 +108,7 @@ def _parts(asked: int, groups: NDArray[Any] | None) -> int:
 def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] | None) -> Split:
     """Return the first split; raise ValueError where there is none, or it leaves no sample of a class to train on."""
     try:
-        train, validation = next(iter(splitter.split(np.zeros(len(y)), y, groups)))
+        train, validation = map(np.asarray, next(iter(splitter.split(np.zeros(len(y)), y, groups))))
     except (ValueError, StopIteration) as error:
         raise ValueError(
             f"{parameter}: {str(error) or 'found no split'}; add samples or groups, or do without"

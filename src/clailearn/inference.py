@@ -159,7 +159,7 @@ def _log_sums_in_closed_form(
     for references, indicator in zip(reference.split(block, dim=1), member.split(block), strict=True):
         total += kernel.coordinates(references).mT @ indicator
     similarity = kernel.coordinates(test) @ total
-    return ((member.sum(0) + similarity) / 2).clamp_min(0).log()
+    return ((member.sum(0) + similarity) / 2).clamp_min(torch.finfo(similarity.dtype).tiny).log()
 
 
 def decide(means: ParzenMeans, rule: Rule) -> Tensor:
@@ -233,7 +233,12 @@ def scores_by(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule != "parzen":
         return class_scores(decide(means, rule))
     odds = _log_odds(means).nan_to_num()
-    return class_scores(nn.functional.logsigmoid(odds) if len(odds) > 1 else odds)
+    if len(odds) == 1:
+        return class_scores(odds)
+    # Far from the references the logarithm would round to 0 for several classes. Beyond `most` 1 / odds keeps their order.
+    most = 80.0 if odds.dtype == torch.float32 else 700.0
+    far = -most * math.exp(-most) / odds.clamp_min(most)
+    return class_scores(torch.where(odds > most, far, nn.functional.logsigmoid(odds)))
 
 
 def class_scores(f: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clailearn import CLaIClassifier
 from clailearn.errors import InputError
+from clailearn.inference import parzen_means, scores_by
 from clailearn.kernels import KERNELS, Kernel, MahalanobisGaussian, build
 from clailearn.learning import collaborative_learning, parzen_step
 from clailearn.parzen import Memory, ParzenLoss
@@ -81,6 +82,22 @@ def test_it_needs_all_classes_and_samples_of_a_step_at_once(change: dict[str, st
     settings = replace(PARZEN, **change)
     with pytest.raises(InputError, match=r"training\.schedule, training\.references: found .* expected joint"):
         collaborative_learning(small_encoder(), MahalanobisGaussian(4, "full"), samples(), 3, settings, dict, None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_samples_get_the_class_of_the_largest_odds_where_logarithms_would_round_to_the_same(
+    dtype: torch.dtype,
+) -> None:
+    kernel, z = MahalanobisGaussian(1, "identity").to(dtype), torch.zeros(3, 1, 1, dtype=dtype)
+    r = torch.tensor([[[50.0], [0], [0]], [[40.0], [12], [40]], [[60.0], [60], [11]]], dtype=dtype)
+    scores = scores_by(parzen_means(kernel, z, r, torch.tensor([0, 1, 2]), classes=3), "parzen")
+    assert (scores[0, 0] < scores[0, 1]) & (scores[0, 1] < scores[0, 2]) & (scores[0, 2] < 0)
+
+
+def test_probabilities_of_the_cosine_kernel_are_finite_where_a_class_has_no_vote() -> None:
+    X, y = make_blobs(120, centers=[[0, 0], [4, 4]], random_state=1)
+    model = CLaIClassifier(kernel="cosine", rule="parzen", embedding_size=1, random_state=1, epochs=15)
+    assert np.isfinite(model.fit((X - X.mean(0)) / X.std(0), y).predict_proba(X)).all()
 
 
 @pytest.mark.parametrize("classes", [2, 3])

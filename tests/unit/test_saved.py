@@ -65,6 +65,18 @@ def test_a_saved_estimator_predicts_as_before(tmp_path: Path, labels: Any, setti
     np.testing.assert_array_equal(loaded.reference_indices_, model.reference_indices_)
 
 
+def test_a_loaded_model_is_independent_of_its_file(tmp_path: Path) -> None:
+    CLaIClassifier(epochs=1, random_state=0).fit(X, Y).save(tmp_path / "model")
+    loaded = clailearn.load(tmp_path / "model")
+    before = loaded.predict(X)
+    file = next((tmp_path / "model").glob("*.safetensors"))
+    with open(file, "r+b") as weights:
+        weights.write(bytes(file.stat().st_size))
+    np.testing.assert_array_equal(loaded.predict(X), before)
+    loaded.reference_labels_[:] = 0
+    np.testing.assert_array_equal(loaded.predict(X), before)
+
+
 def test_names_of_columns_are_kept(tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
     CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
