@@ -17,7 +17,7 @@ from replication.metrics.intervals import (
     compare_models,
     over_samples,
     paired_difference,
-)  # fmt: skip
+)
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predictions:
