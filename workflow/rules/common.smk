@@ -116,6 +116,17 @@ def settings_of_cell(*keys):
     return settings
 
 
+def projected_settings(wildcards):
+    """What made the embeddings that are projected; those of the dataset where there are none."""
+    runs = outputs.projected_run(config, wildcards.dataset)
+    settings = (
+        run_settings.model_settings(config, wildcards.dataset, runs[0].cell)
+        if runs
+        else run_settings.dataset_settings(config, wildcards.dataset)
+    )
+    return run_settings.select(settings, ["threads", "embedding_size", "encoder", "kernel"])
+
+
 def name_of(wildcards):
     return wildcards.get("table") or wildcards.get("figure", registry.CLAIMS)
 

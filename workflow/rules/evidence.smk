@@ -64,17 +64,6 @@ rule compare_models:
         "../scripts/compare_models.py"
 
 
-def projected_settings(wildcards):
-    """What made the embeddings that are projected; those of the dataset where there are none."""
-    runs = outputs.projected_run(config, wildcards.dataset)
-    settings = (
-        run_settings.model_settings(config, wildcards.dataset, runs[0].cell)
-        if runs
-        else run_settings.dataset_settings(config, wildcards.dataset)
-    )
-    return run_settings.select(settings, ["threads", "embedding_size", "encoder", "kernel"])
-
-
 rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
