@@ -148,19 +148,26 @@ def log_interval(ratios: pd.Series) -> Interval:
     return replace(found, mean=np.exp(found.mean), low=np.exp(found.low), high=np.exp(found.high))
 
 
+def both_ways(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `comparisons.csv`, where a pair has the order in which it was published, then its differences turned."""
+    pairs = comparisons[comparisons["cell"].notna() & comparisons["other"].notna()]
+    turned = pairs.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
+    limits = ["value", "low", "high"]
+    return pd.concat([comparisons, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
+
+
 def over_samples(comparisons: pd.DataFrame, metric: str, cell: str, other: str = "") -> Interval | None:
     """Return the interval over seeds and test samples together of `cell` minus `other`, or of `cell` alone.
 
     With one seed it counts the test samples alone. It is None where `comparisons.csv` has none.
     """
-    for first, second, sign in ((cell, other, 1), (other, cell, -1)):  # runs that were published later stand second
-        chosen = (comparisons["cell"] == first) & (comparisons["other"].fillna("") == second)
-        rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
-        if len(rows):
-            value, low, high, seeds, samples = rows[["value", "low", "high", "seeds", "samples"]].iloc[0].astype(float)
-            low, high = sorted((sign * low, sign * high))
-            return Interval(sign * value, low, high, int(seeds), int(samples))
-    return None
+    known = both_ways(comparisons.dropna(subset="low"))
+    chosen = (known["cell"] == cell) & (known["other"].fillna("") == other) & (known["metric"] == metric)
+    if not chosen.any():
+        return None
+    row = known[chosen].iloc[0]
+    value, low, high = row[["value", "low", "high"]].astype(float)
+    return Interval(value, low, high, int(row["seeds"]), int(row["samples"]))
 
 
 def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:

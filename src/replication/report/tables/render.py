@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import holm, minus
+from replication.metrics.intervals import both_ways, holm, minus
 from replication.report.evidence import (
     Evidence,
     identified,
@@ -166,14 +166,12 @@ def compared_over_samples(evidence: Evidence) -> pd.DataFrame:
     """Return what was compared over seeds and test samples: differences from cross-entropy, which end in _less, and the share of
     witnesses that seeds of a cell have in common.
     """
-    found = evidence.table("comparisons.csv").rename(columns={"value": "mean", "seeds": "n"})
-    turned = found.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
-    limits = ["mean", "low", "high"]
-    both = pd.concat([found, turned.assign(**{limit: -turned[limit] for limit in limits})], ignore_index=True)
-    less = both[both["other"] == "cross-entropy"].dropna(subset="cell").drop(columns="draws")
+    found = both_ways(evidence.table("comparisons.csv")).rename(columns={"value": "mean", "seeds": "n"})
+    less = found[found["other"] == "cross-entropy"].dropna(subset="cell").drop(columns="draws")
     less = less.assign(metric=less["metric"] + "_less")
     shared = found[found["metric"] == "shared_witnesses"].drop(columns="draws")
     rows = pd.concat([less, shared], ignore_index=True).assign(rule="", shares="")
+    limits = ["mean", "low", "high"]
     return in_units(rows.astype(dict.fromkeys(limits, float)), METRICS.values(), limits)
 
 
@@ -235,7 +233,7 @@ def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 def comparisons(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     """Return the differences of `paper.PAIRS`, model minus other; `p_holm` is p, adjusted for all of the table."""
     evidence = sources.evidence
-    measured = in_units(evidence.table("comparisons.csv"), METRICS.values(), ["value", "low", "high"])
+    measured = in_units(both_ways(evidence.table("comparisons.csv")), METRICS.values(), ["value", "low", "high"])
     compared = identified(evidence, measured).rename(columns={"value": "mean"}).drop(columns=["study", "cell", "draws"])
     pairs = pd.MultiIndex.from_frame(compared[["model", "other"]]).isin(paper.PAIRS)
     frame = blocks[0].select(compared[pairs].assign(p_holm=np.nan))
