@@ -142,8 +142,11 @@ def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tens
     return y
 
 
-def check_embeddings(kernel: Kernel, *embeddings: Tensor) -> None:
-    """Raise ValueError unless a kernel is one, and embeddings are tensors (N, L) or (K, N, L) of the width that it takes."""
+def checked_embeddings(kernel: Kernel, *embeddings: Tensor) -> list[Tensor]:
+    """Return embeddings, those of half precision as float32, in which kernels compare them.
+
+    Raises ValueError unless the kernel is one, and embeddings are tensors (N, L) or (K, N, L) of the width that it takes.
+    """
     if not isinstance(kernel, Kernel):
         raise ValueError(f"kernel is {kernel!r:.100}, expected a Kernel, as clailearn.kernels.build gives it")
     for z in embeddings:
@@ -158,20 +161,21 @@ def check_embeddings(kernel: Kernel, *embeddings: Tensor) -> None:
                 f"found embeddings of {z.shape[-1]} dimensions, expected {width}, as the kernel or the other embeddings have; "
                 "give the kernel this size (embedding_size of a loss), or change the encoder"
             )
+    return [z.float() if z.dtype in (torch.bfloat16, torch.float16) else z for z in embeddings]
 
 
 def named_kernel(kernel: Kernel | str, size: int) -> Kernel:
     """Return a kernel, or the one of this name for embeddings of `size` dimensions; raise ValueError for anything else."""
     if isinstance(kernel, str):
         kernel = build(kernel, size, "full")
-    check_embeddings(kernel)
+    checked_embeddings(kernel)
     return kernel
 
 
 def compared_with(
     kernel: Kernel, embeddings: Tensor, labels: Any, references: Tensor | None, reference_labels: Any
-) -> tuple[Tensor, Any]:
-    """Return the references of samples and their labels: those that are given, or the samples themselves.
+) -> tuple[Tensor, Tensor, Any]:
+    """Return embeddings, references and their labels: those that are given, or the samples themselves.
 
     Raises ValueError for references without labels, embeddings that do not fit the kernel, and a sample without others.
     """
@@ -179,10 +183,10 @@ def compared_with(
         raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
     if references is None:
         references, reference_labels = embeddings, labels
-    check_embeddings(kernel, embeddings, references)
+    compared = checked_embeddings(kernel, embeddings, references)
     if references is embeddings and embeddings.shape[-2] == 1:
         raise ValueError("found a batch of one sample, expected others to compare it with; give a larger batch")
-    return references, reference_labels
+    return compared[0], compared[1], reference_labels
 
 
 class AlignmentLoss(nn.Module):
@@ -241,7 +245,7 @@ class AlignmentLoss(nn.Module):
             labels: class indices (A,), 0 to C - 1; a tensor, an array or a list.
             reference_embeddings, reference_labels: what the anchors are compared with, R samples; None: the anchors themselves.
         """
-        reference_embeddings, reference_labels = compared_with(
+        embeddings, reference_embeddings, reference_labels = compared_with(
             self.kernel, embeddings, labels, reference_embeddings, reference_labels
         )
         classes = self.classes if self.target == "simplex" else None
@@ -251,7 +255,8 @@ class AlignmentLoss(nn.Module):
             raise ValueError("pair_weighting is 'balanced', which needs embeddings under conditions, (K, N, L)")
         labels = checked_labels(labels, embeddings, classes)
         reference_labels = checked_labels(reference_labels, reference_embeddings, classes)
-        return alignment_loss(*self.compare(embeddings, labels, reference_embeddings, reference_labels)).mean()
+        with torch.autocast(embeddings.device.type, enabled=False):  # as the losses of torch
+            return alignment_loss(*self.compare(embeddings, labels, reference_embeddings, reference_labels)).mean()
 
     def compare(
         self, anchors: Tensor, labels: Tensor, references: Tensor, reference_labels: Tensor

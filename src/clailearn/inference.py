@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clailearn.alignment import check_embeddings, checked_labels
+from clailearn.alignment import checked_embeddings, checked_labels
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
 
@@ -192,7 +192,7 @@ def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor,
         labels: class indices of the references (R,), 0 to C - 1, each present.
         rule: see `decide`.
     """
-    check_embeddings(kernel, embeddings, references)
+    embeddings, references = checked_embeddings(kernel, embeddings, references)
     labels = checked_labels(labels, references, references.shape[-2]).long()
     classes = max(int(labels.max()) + 1, 2)
     if embeddings.ndim == references.ndim == 2:
@@ -203,7 +203,8 @@ def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor,
             f"found embeddings of shape {tuple(embeddings.shape)} and references of shape {tuple(references.shape)}, expected "
             f"(P, L) and (R, L), or ({conditions}, P, L) and ({conditions}, R, L) for labels of {classes} classes"
         )
-    f = decide(parzen_means(kernel, embeddings, references, labels, classes=classes), rule)
+    with torch.autocast(embeddings.device.type, enabled=False):
+        f = decide(parzen_means(kernel, embeddings, references, labels, classes=classes), rule)
     return f[0] if len(f) == 1 else f.T
 
 

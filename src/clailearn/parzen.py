@@ -54,7 +54,7 @@ class ParzenLoss(nn.Module):
                 sample with itself, where the samples are their own references.
         """
         itself = reference_embeddings is None
-        reference_embeddings, reference_labels = compared_with(
+        embeddings, reference_embeddings, reference_labels = compared_with(
             self.kernel, embeddings, labels, reference_embeddings, reference_labels
         )
         if itself and left_out is None:
@@ -68,7 +68,8 @@ class ParzenLoss(nn.Module):
             conditions = classes if classes > 2 else 1
         positive, own = (one_vs_rest(y, conditions).to(embeddings.dtype) for y in (reference_labels, labels))
         sides = torch.stack([1 + positive, 1 - positive], -1) / 2
-        sums = self.kernel.log_sums(embeddings, reference_embeddings, sides, left_out)
+        with torch.autocast(embeddings.device.type, enabled=False):  # as the losses of torch
+            sums = self.kernel.log_sums(embeddings, reference_embeddings, sides, left_out)
         counts = sides.sum(1, keepdim=True)
         if left_out is not None:
             counts = counts - left_out.to(sides.dtype) @ sides

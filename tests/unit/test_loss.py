@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clailearn import AlignmentLoss, vote
+from clailearn import AlignmentLoss, ParzenLoss, vote
 from clailearn.alignment import Target
 from clailearn.kernels import Kernel, build
 from replication.experiments import algorithms_as_printed as printed
@@ -132,3 +132,20 @@ def test_vote_of_one_embedding_is_that_of_the_same_embedding_under_every_conditi
     several = vote(kernel(name), z.expand(CLASSES, -1, -1), z_references.expand(CLASSES, -1, -1), y)
     for same in (y, y.to(torch.uint8), y.double(), y.numpy(), y.tolist()):
         torch.testing.assert_close(vote(kernel(name), z, z_references, same), several, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cosine", "gaussian"])
+def test_losses_and_votes_are_of_full_precision_within_autocast(name: str) -> None:
+    own, y, y_references = kernel(name).float(), labels(ANCHORS), labels(REFERENCES)
+    z, z_references = draw(CLASSES, ANCHORS, SIZE).bfloat16(), draw(CLASSES, REFERENCES, SIZE, seed=1).bfloat16()
+
+    def computed(z: Tensor, z_references: Tensor, *, autocast: bool) -> list[Tensor]:
+        z = z.requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            losses = [loss(z, y, z_references, y_references) for loss in (AlignmentLoss(own), ParzenLoss(own))]
+            f = vote(own, z, z_references, y_references)
+        return [f, *losses, *(torch.autograd.grad(loss, z)[0] for loss in losses)]
+
+    expected = computed(z.float(), z_references.float(), autocast=False)
+    for value, reference in zip(computed(z, z_references, autocast=True), expected, strict=True):
+        torch.testing.assert_close(value, reference.to(value.dtype), rtol=0, atol=0)
