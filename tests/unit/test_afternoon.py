@@ -7,7 +7,7 @@ import time
 import pytest
 
 from replication.report.afternoon import DIFFERS, SAME, UNTESTED, WIDER, agreement, compared_verdicts, page
-from replication.report.plan import COSTS, PROFILE, plan_text, tell_hourly
+from replication.report.plan import COSTS, plan_text, tell_hourly
 from replication.runs.registry import CLAIM_TEXTS
 from replication.runs.settings import load_settings, runs_of_model, runs_of_study
 from support.repository import REAL, REPOSITORY
@@ -92,10 +92,9 @@ def test_hours_that_are_left_are_those_of_this_machine(tmp_path, capsys):
     """The tracked runs took an hour each; here the one that is finished took half of one, with its evaluation."""
     own = {"run": ["cifar10"], "run_studies": []}
     settings = load_settings(REPOSITORY, {"run": [], "run_studies": []}, "afternoon") | own
-    for folder in ("paper_figures", "profiles/slurm", "results/afternoon/cifar10/clai-m/seed0"):
+    for folder in ("paper_figures", "results/afternoon/cifar10/clai-m/seed0"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / COSTS).write_text("name,cell,runs,hours\ncifar10,clai-m,3,1.0\ncifar10,clai-c,3,1.0\n")
-    (tmp_path / PROFILE).write_text("default-resources: {slurm_partition: a, slurm_account: b}\n")
     text = plan_text(tmp_path, settings)
     assert "6 runs are left: 6.0 core-hours on machines like those of the tracked runs." in text
     run = tmp_path / "results/afternoon/cifar10/clai-m/seed0"

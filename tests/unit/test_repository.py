@@ -9,14 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from sklearn.model_selection import StratifiedGroupKFold
 
-from replication.runs.registry import BENCHMARK, read_yaml
-from replication.runs.settings import OWN_DEFAULTS, complete
-from support.repository import CONFIG, REAL, REPOSITORY
+from replication.runs.registry import BENCHMARK
+from replication.runs.settings import load_settings
+from support.repository import REAL, REPOSITORY
 
 DOCUMENTS = [
     REPOSITORY / "README.md",
@@ -113,11 +112,8 @@ def test_every_source_has_an_entry_of_the_pages_on_data_of_your_own_that_is_vali
     blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)]
     entries = {key: entry for block in blocks for key, entry in block.get("datasets", {}).items()}
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
-    schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
-    completed: dict[str, Any] = {"datasets": {}}
-    complete(completed, {"datasets": entries}, read_yaml(REPOSITORY / OWN_DEFAULTS))
-    validator = jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]})
-    validator.validate(completed["datasets"])
+    del entries["digits"]  # whose source is that of the recipe
+    load_settings(REPOSITORY, {"datasets": entries})
 
 
 def test_of_two_makes_at_once_the_second_waits_and_finds_nothing_left_to_do(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.metrics.intervals import interval, spread
+from replication.metrics.intervals import interval, replicates, spread
 from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
 from replication.runs.registry import MODELS, REPOSITORY_DATASETS, read_json
 from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
@@ -235,17 +235,11 @@ def run_cell(record: Mapping[str, Any]) -> str:
 def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return mean, sd and n of each group over seeds or folds, and the limits low and high of the 95 % t-interval.
 
-    Values of several seeds are averaged within a fold first, as `replicates` does.
-
-    values: seed, fold, value and the columns `by`.
+    Values are those of `replicates`. values: seed, fold, value and the columns `by`.
     """
-    unit = values["fold"].notna().map({True: "fold", False: "seed"})
-    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"]))
-    named = named.dropna(subset="value")
-    means = named.groupby([*by, "unit", "replicate"], sort=False, dropna=False)["value"].mean().reset_index()
     rows = []
-    for (*key, name), part in means.groupby([*by, "unit"], sort=False, dropna=False):
-        own = pd.Series(part["value"].to_numpy(), pd.Index(part["replicate"], name=name))
+    for key, part in values.dropna(subset="value").groupby(list(by), sort=False, dropna=False):
+        own = replicates(part)
         (mean, sd, n), around = spread(own), interval(own)
         rows.append((*key, mean, sd, n, around.low, around.high))
     return pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])

@@ -11,14 +11,13 @@ import pandas as pd
 
 from replication.report.evidence import run_cell, run_name
 from replication.runs.outputs import available, left_out, result_file, runs_of_models
-from replication.runs.registry import MODELS, read_json, read_yaml
+from replication.runs.registry import MODELS, read_json
 from replication.runs.run import RunId, records_of
 from replication.runs.settings import runs_of_study
 
 PUBLISHED = "results/published"
 COSTS = "paper_figures/afternoon_costs.csv"
 """The tracked cost of the runs of an afternoon, whose own records are not tracked."""
-PROFILE = "profiles/slurm/config.yaml"
 
 
 def runs_of(settings: Mapping[str, Any]) -> list[RunId]:
@@ -89,9 +88,6 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
         lines.append(f"{unknown} of them have no tracked run of their model, and no time here.")
     lines.append("Preparation, controls, comparisons and the benchmark come on top.")
     lines += [f"Left out: {name}, which needs {settings['datasets'][name]['needs']}." for name in left_out(settings)]
-    resources = read_yaml(repository / PROFILE)["default-resources"]
-    if unset := [name for name in ("slurm_partition", "slurm_account") if name not in resources]:
-        lines.append(f"{PROFILE} sets no {' and no '.join(unset)}: Slurm takes its defaults.")
     return "\n".join(lines) + "\n"
 
 

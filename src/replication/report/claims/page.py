@@ -1,6 +1,5 @@
 """The judged claims as Markdown, a page of all and a page each, and as a table."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -78,13 +77,6 @@ def lines(claims: Iterable[Record], folder: str) -> str:
     return table(["The paper's claim", "Verdict", "Decisive number [95 % interval]"], rows)
 
 
-def counted(claims: Iterable[Record]) -> str:
-    """Say how many verdicts are what."""
-    outcomes = Counter(claim["outcome"] for claim in claims if claim["outcome"])
-    said = ", ".join(f"{outcomes[outcome]} *{outcome}*" for outcome in Outcome if outcomes[outcome])
-    return f"Of {outcomes.total()} verdicts: {said}."
-
-
 def in_short(claims: Iterable[Record]) -> str:
     """Say how many verdicts hold, in which ways, how many fail, how many are inconclusive, and how many depend on the reading."""
     outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
@@ -128,7 +120,7 @@ def claims_page(claims: Sequence[Record]) -> str:
     ]
     assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
-        "# The paper's claims", counted(judged), _margins(judged), lines(judged, "claims"),
+        "# The paper's claims", in_short(judged), _margins(judged), lines(judged, "claims"),
         "## What was found", WORDS["data"], WORDS["in short"], "In italics: what the decisive number measures.",
         "\n".join(found), WORDS["legend"],
         "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],

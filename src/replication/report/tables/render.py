@@ -124,14 +124,8 @@ def metrics(sources: Sources, blocks: Blocks) -> pd.DataFrame:
 
 
 def own(sources: Sources, blocks: Blocks) -> pd.DataFrame:
-    """Return `metrics`, and where there are accuracies those of always naming the class most frequent in training.
-
-    `setup` is the positive class of two.
-    """
+    """Return `metrics`, and where there are accuracies those of always naming the class most frequent in training."""
     frame = metrics(sources, blocks)
-    positive = {name: sources.evidence.positive_class(name) for name in sources.evidence.at_hand()}
-    setup = {name: f"positive class {label}" for name, label in positive.items() if label}
-    frame = frame.assign(setup=owners(frame)["name"].map(setup))
     if not (frame["metric"] == "accuracy").any():
         return frame
     return pd.concat([frame, paper.majority(sources.evidence)], ignore_index=True)
