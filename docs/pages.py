@@ -12,12 +12,10 @@ from html import escape
 from itertools import zip_longest
 from pathlib import Path
 
-import pandas as pd
-
 from replication.report.evidence import Evidence
 from replication.report.plan import PUBLISHED
 from replication.report.provenance import told
-from replication.report.tables.layout import DASH, Best, Layout, Sources
+from replication.report.tables.layout import DASH, Best, Layout
 from replication.report.tables.render import render
 from replication.runs import outputs as runs
 from replication.runs.settings import load_settings
@@ -122,8 +120,7 @@ def table(path: Path) -> str:
     settings = load_settings(ROOT)
     descriptions = runs.descriptions(runs.evidence_behind(name, settings), settings)
     evidence = Evidence.found(ROOT / PUBLISHED, descriptions)
-    values = [pd.read_csv(ROOT / "workflow" / "config" / f"{kind}_values.csv") for kind in ("printed", "reported")]
-    rendered = render(name, runs.declared(name), Sources(evidence, *values, settings), "")
+    rendered = render(name, runs.declared(name), evidence, "")
     sources = {behind for layout in rendered.layouts for group in layout.groups for behind in group.behind}
     records = {behind: evidence.runs(behind[0], behind[1:]) for behind in sorted(sources) if behind[1:]}
     parts = [

@@ -22,8 +22,8 @@ from replication.runs.outputs import declared
 from replication.runs.registry import CLAIMS, FIGURES, TABLES
 from replication.runs.run import RUNS, digest, records_of
 from replication.runs.settings import cell_settings, model_settings
-from support.published import EXPECTED, caption, evidence_for, sources_for
-from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
+from support.published import EXPECTED, caption, evidence_for
+from support.repository import PUBLISHED, REAL, REPOSITORY
 
 TRACKED = REPOSITORY / "paper_figures"
 NAMES = REAL["datasets"] | REAL["studies"]
@@ -45,16 +45,16 @@ def assert_tracked(name: str, made: Mapping[str, str | bytes]) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    sources = sources_for(name)
-    table = render(name, declared(name), sources, caption(name))
-    further = sidecar(table.caption, sources.evidence, table.runs)
+    evidence = evidence_for(name)
+    table = render(name, declared(name), evidence, caption(name))
+    further = sidecar(table.caption, evidence, table.runs)
     assert_tracked(name, {".tex": table.tex, ".md": table.md, ".csv": csv_text(table.frame), ".json": further})
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_tracked_figures_follow_from_the_published_evidence(name: str, tmp_path: Path) -> None:
     evidence = evidence_for(name)
-    figure, frame, text, runs = draw(name, evidence, caption(name), PRINTED, tracked_claims())
+    figure, frame, text, runs = draw(name, evidence, caption(name), tracked_claims())
     made: dict[str, str | bytes] = {".csv": csv_text(frame), ".json": sidecar(text, evidence, runs)}
     for suffix in (".pdf", ".png"):
         save(figure, tmp_path / f"figure{suffix}")
@@ -64,7 +64,7 @@ def test_tracked_figures_follow_from_the_published_evidence(name: str, tmp_path:
 
 def test_tracked_verdicts_follow_from_the_published_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)  # pages name the files of evidence as the workflow does
-    claims = judge(evidence_for(CLAIMS, PUBLISHED.relative_to(REPOSITORY)), PRINTED)
+    claims = judge(evidence_for(CLAIMS, PUBLISHED.relative_to(REPOSITORY)))
     assert tracked_claims() == claims
     assert_tracked("claims", {".csv": csv_text(claims_frame(claims)), ".md": claims_page(claims)})
     for claim in claims:
@@ -134,7 +134,7 @@ def test_readme_shows_the_published_results(tmp_path: Path) -> None:
     readme, evidence = (REPOSITORY / "README.md").read_text(), Evidence.found(PUBLISHED, EXPECTED)
     blocks = {
         "verdicts": lines(tracked_claims(), "paper_figures/claims"),
-        "numbers": f"{headline(evidence, PRINTED)}\n\n{in_short(tracked_claims())}",
+        "numbers": f"{headline(evidence)}\n\n{in_short(tracked_claims())}",
     }
     for name, block in blocks.items():
         assert readme == replace_block(readme, name, block), "run workflow/scripts/fill_pages.py"

@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.tables.layout import Sources
 from replication.runs.outputs import declared, descriptions, evidence_behind
 from replication.runs.registry import CLAIMS
 from replication.runs.run import DESCRIPTION, RUNS, read_records, write_records
-from support.repository import CONFIG, PRINTED, PUBLISHED, REAL, REPOSITORY
+from support.repository import PUBLISHED, REAL, REPOSITORY
 
 EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)
 """All datasets, and what else claims rest on."""
@@ -63,8 +62,3 @@ def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
     shown = {*declared(output)["files"], DESCRIPTION}
     files = [str(path) for path in root.glob("*/evidence/*") if path.name in shown]
     return Evidence.of_files(root, descriptions(behind, REAL), files)
-
-
-def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
-    """Return what a table is made of, with the evidence below `root`."""
-    return Sources(evidence_for(table, root), PRINTED, pd.read_csv(CONFIG / "reported_values.csv"), REAL)

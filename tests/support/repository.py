@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -17,7 +15,6 @@ REAL: dict[str, Any] = load_settings(REPOSITORY)
 MINI: dict[str, Any] = load_settings(REPOSITORY, use="mini")
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
-PRINTED = pd.read_csv(CONFIG / "printed_values.csv")
 
 
 def run_script(script: str, *arguments: str, **environment: str) -> str:

@@ -18,12 +18,12 @@ from replication.report.claims.computed import CIFAR10_GROUPS, grouping_p, passe
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import Finding, find, judge, record
 from replication.report.claims.numbers import compared
-from replication.report.claims.readings import PAIR, Material, Reading, learned
+from replication.report.claims.readings import PAIR, Reading, learned
 from replication.report.evidence import Evidence, _read_csv, _read_description, _read_records
 from replication.runs.registry import CLAIM_TEXTS, MODELS
 from replication.runs.run import COLUMNS, RUNS, read_records, write_records
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
-from support.repository import PRINTED, PUBLISHED, REPOSITORY
+from support.repository import PUBLISHED, REPOSITORY
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 DEPENDS, UNTESTED = Outcome.DEPENDS, Outcome.NOT_TESTABLE
@@ -33,7 +33,7 @@ def finding_on(root: Path, number: str) -> Finding:
     """Return what a claim's judge finds in the evidence below `root`, which may have changed since it was last read."""
     _read_csv.cache_clear()
     _read_records.cache_clear()
-    return find(number, Material(Evidence.found(root, EXPECTED), PRINTED))
+    return find(number, Evidence.found(root, EXPECTED))
 
 
 def outcome(root: Path, number: str) -> Outcome:
@@ -66,7 +66,7 @@ def with_option(finding: Finding, *options: str) -> pd.DataFrame:
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
     without_models(root, ["clai-m", "clai-c"])
-    claims = judge(Evidence.found(root, EXPECTED), PRINTED)
+    claims = judge(Evidence.found(root, EXPECTED))
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert "CIFAR-10: runs of a CLaI model" in claims[0]["needs"]
 
@@ -93,7 +93,7 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
         levels = {"full_product": level, "cosine_product": 0.55}
         put(root, "product-cifar10", "metrics.csv", levels, metric="accuracy")
         _read_csv.cache_clear()
-        claim = judge(Evidence.found(root, EXPECTED), PRINTED)[0]
+        claim = judge(Evidence.found(root, EXPECTED))[0]
         assert (claim["outcome"], claim["qualifier"]) == (verdict, "where tested")
     names = {target: CLAIM_TEXTS["targets"][target]["name"] for target in ("zero", "product")}
     assert claim["readings"] == {names["zero"]: NOT, names["product"]: REPRODUCED}
@@ -139,9 +139,9 @@ def test_the_lead_is_the_mean_over_the_epochs_of_both_curves(tmp_path: Path) -> 
     history = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "validation_accuracy"])
     history.reindex(columns=COLUMNS["history.csv"]).to_csv(root / "cifar10/evidence/history.csv", index=False)
     reading = Reading("", {arm: f"cifar10/{arm}" for arm in "abc"})
-    material = Material(Evidence.found(root, EXPECTED), PRINTED)
+    evidence = Evidence.found(root, EXPECTED)
     _read_csv.cache_clear()
-    (_, lead, _), (_, none, _) = (compared(material, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
+    (_, lead, _), (_, none, _) = (compared(evidence, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
     assert (list(lead), len(none)) == (pytest.approx([0.15]), 0)
 
 
@@ -512,14 +512,14 @@ def test_what_learned_is_above_chance_and_the_largest_class(
     tmp_path: Path, levels: list[float], counts: list[int], enough: bool
 ) -> None:
     root = copy_evidence(tmp_path, "cifar10")
-    material = Material(Evidence.found(root, EXPECTED), PRINTED)
-    splits = material.evidence.description("cifar10")["splits"]
+    evidence = Evidence.found(root, EXPECTED)
+    splits = evidence.description("cifar10")["splits"]
     _read_description.cache_clear()
     describe(root, "cifar10", splits=splits | {name: splits[name] | {"counts": counts} for name in ("train", "val")})
     reached = dict(enumerate(levels))
     change(root, "cifar10", "history.csv", lambda frame: frame[frame["seed"].isin(reached)])
     change(root, "cifar10", "history.csv", lambda frame: frame.assign(validation_accuracy=frame["seed"].map(reached)))
     _read_csv.cache_clear()
-    found = learned(material, "cifar10/clai-m")
+    found = learned(evidence, "cifar10/clai-m")
     assert found is not None
     assert found.enough == enough

@@ -13,7 +13,6 @@ from replication.report.figures.render import FIGURES, render, save
 from replication.report.labels import MINI_NOTE
 from replication.runs.registry import CLAIMS, CLAIMS_FIGURE
 from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
-from support.repository import PRINTED
 
 LINE = 0.03
 """Width of a line (inches), which may lie on the edge of a figure."""
@@ -21,8 +20,8 @@ LINE = 0.03
 
 def drawn(name: str, root: Path = PUBLISHED) -> Any:
     evidence = evidence_for(name, root)
-    claims = judge(evidence_for(CLAIMS, root), PRINTED) if FIGURES[name].takes == "claims" else ()
-    return render(name, evidence, "Fixed sentence.", PRINTED, claims)
+    claims = judge(evidence_for(CLAIMS, root)) if FIGURES[name].judged else ()
+    return render(name, evidence, "Fixed sentence.", claims)
 
 
 def words(figure: Any) -> str:
@@ -82,7 +81,7 @@ def test_figures_of_training_show_the_mean_of_the_seeds_and_each_floor() -> None
 
 
 def test_the_verdicts_at_a_glance_have_a_row_each_and_their_numbers_stand_on_the_right_side() -> None:
-    claims = judge(evidence_for(CLAIMS), PRINTED)
+    claims = judge(evidence_for(CLAIMS))
     figure, frame, _, _ = drawn(CLAIMS_FIGURE)
     judged = {claim["id"]: claim for claim in claims if claim["outcome"]}
     assert list(frame["claim"].unique()) == list(judged)

@@ -15,14 +15,14 @@ from replication.report.tables.layout import Best, Block, Group, Layout, number,
 from replication.report.tables.render import Table, render
 from replication.runs.outputs import declared
 from replication.runs.registry import TABLES
-from support.published import PUBLISHED, caption, change, copy_evidence, describe, sources_for, without_models
+from support.published import PUBLISHED, caption, change, copy_evidence, describe, evidence_for, without_models
 from support.repository import REPOSITORY
 
 ONE_OF_EACH = ("pathmnist", "sleepedf-bands", "challenge2019")
 
 
 def rendered(name: str, root: Path = PUBLISHED) -> Table:
-    return render(name, declared(name), sources_for(name, root), caption(name))
+    return render(name, declared(name), evidence_for(name, root), caption(name))
 
 
 @pytest.mark.parametrize("name", ["table1", "table3"])
@@ -69,7 +69,7 @@ def test_a_new_table_is_an_entry_as_the_recipe_has_it() -> None:
     text = (REPOSITORY / "docs" / "extending.md").read_text()
     (block,) = re.findall(r"```yaml\n(supplement/table.*?)```", text, flags=re.DOTALL)
     ((name, entry),) = yaml.safe_load(block).items()
-    table = render(name, entry, sources_for("table1"), "Accuracy by rule.")
+    table = render(name, entry, evidence_for("table1"), "Accuracy by rule.")
     metrics = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "metrics.csv")
     means = 100 * metrics.query("cell == 'clai-c' and metric == 'accuracy'").groupby("rule")["value"].mean()
     own = table.frame.query("dataset == 'cifar10' and model == 'clai-c' and metric == 'accuracy'")
@@ -200,14 +200,14 @@ def test_the_best_of_our_values_is_bold_and_no_other() -> None:
         "dataset": "cifar10", "study": None, "cell": None, "model": ["Paper", "clai-m", "clai-c", "constant"],
         "metric": "ece", "mean": [0.001, 0.2, 0.1004, 0.0],
     })  # fmt: skip
-    evidence = sources_for("table1").evidence
+    evidence = evidence_for("table1")
     layout = pivot(frame, Block(["ece"], best=True), evidence)
     assert [isinstance(row[1], Best) for row in layout.groups[0].rows] == [False, False, True, False]
     alone = pivot(frame[frame["model"].isin(["Paper", "clai-m"])], Block(["ece"], best=True), evidence)
     assert not any(isinstance(row[1], Best) for row in alone.groups[0].rows)
     kernels = frame.replace({"model": {"clai-m": "full", "clai-c": "cosine"}})
     of_study = kernels.assign(study="votes-bands", cell=kernels["model"], model=frame["model"])
-    (group,) = pivot(of_study, Block(["ece"], best=True), sources_for("supplement/tableS9").evidence).groups
+    (group,) = pivot(of_study, Block(["ece"], best=True), evidence_for("supplement/tableS9")).groups
     assert [isinstance(row[1], Best) for row in group.rows] == [False, False, True, False]
     assert "**0.100**" in to_markdown([layout], "A caption.")
     assert r"\textbf{0.100}" in to_latex([layout], "A caption.", "tab:a", miniature=False)

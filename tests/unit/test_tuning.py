@@ -21,7 +21,7 @@ from replication.runs.settings import (
     trial_settings,
     trials,
 )
-from support.published import copy_evidence, sources_for, without_models
+from support.published import copy_evidence, evidence_for, without_models
 from support.repository import REAL, REPOSITORY
 
 SPACE = {
@@ -85,7 +85,7 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 
 @cache
 def best_trials() -> pd.DataFrame:
-    return table_of_trials(sources_for("supplement/tableS3"), []).query("chosen == True")
+    return table_of_trials(evidence_for("supplement/tableS3"), []).query("chosen == True")
 
 
 def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() -> None:
@@ -98,7 +98,7 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() ->
 def test_a_trial_that_is_missing_leaves_the_choice_among_the_others(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path, "tuning-sleepedf-bands")
     without_models(root, ["gradient-boosting_trial1"])
-    table = table_of_trials(sources_for("supplement/tableS3", root), [])
+    table = table_of_trials(evidence_for("supplement/tableS3", root), [])
     table = table[table["cell"].str.startswith("gradient-boosting")].set_index("cell")
     assert table.index[table["chosen"].astype(bool)].tolist() == [table["mean"].idxmax()]
 

@@ -12,11 +12,10 @@ from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, al
 from replication.report.claims.judge import Finding, judge
 from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, RATIO, SCALE, WANTED, Numbers, unfolded
 from replication.report.claims.page import claims_frame
-from replication.report.claims.readings import READINGS, Material
+from replication.report.claims.readings import READINGS
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS
 from support.published import EXPECTED, copy_evidence
-from support.repository import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 IN_PART, REACHED, UNTESTED = Outcome.IN_PART, Outcome.REACHED, Outcome.NOT_TESTABLE
@@ -28,7 +27,7 @@ OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
 @pytest.fixture
 def numbers(tmp_path: Path) -> Numbers:
     root = copy_evidence(tmp_path, "pathmnist", "cifar10", "sleepedf-bands")
-    return Numbers(Material(Evidence.found(root, EXPECTED), PRINTED))
+    return Numbers(Evidence.found(root, EXPECTED))
 
 
 def add(numbers: Numbers, name: str, outcome: Outcome, target: str = "zero", **columns: str) -> None:
@@ -198,13 +197,13 @@ def test_every_row_of_a_claim_names_what_there_is() -> None:
         assert test.measure in MEASURES
         assert not test.want or test.want in WANTED
         assert not test.part or test.part in claim["parts"]
-        assert test.hypothesis(PRINTED) is None or test.role != "beside"
+        assert test.hypothesis is None or test.role != "beside"
     for measure in MEASURES.values():
         assert measure.keys() <= {"title", "kind", "file", "quantity", "column", "value", "algorithm", "option"}
 
 
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
-    claims = judge(Evidence.found(tmp_path / "published", EXPECTED), PRINTED)
+    claims = judge(Evidence.found(tmp_path / "published", EXPECTED))
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert all(claim["needs"] for claim in claims if claim["id"] != "B")
     assert len(claims_frame(claims)) == 20

@@ -57,7 +57,10 @@ VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
 PACKING = library(
     "packing", *(f"replication/report/{name}.py" for name in ("cards", "labels", "evidence")), *OF_EVALUATION
 )
-TITLES = ["workflow/config/titles.csv", "workflow/config/models.yaml"]  # which every output shows
+# What every output shows, or may show
+TITLES = [
+    f"workflow/config/{name}" for name in ("titles.csv", "models.yaml", "printed_values.csv", "reported_values.csv")
+]
 
 
 def settings_of(*keys, model=None):

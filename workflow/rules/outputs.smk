@@ -6,8 +6,6 @@ rule render_table:
     input:
         evidence=evidence_of,
         caption=caption_file,
-        printed_values="workflow/config/printed_values.csv",
-        reported_values="workflow/config/reported_values.csv",
         titles=TITLES,
         library=RENDERING,
     output:
@@ -25,7 +23,7 @@ rule render_table:
     params:
         root=EVIDENCE,
         datasets=shown_in,
-        settings=lambda wildcards: config if wildcards.get("table") == "table2" else {},
+        labels=lambda wildcards: registry.DATASETS if wildcards.get("table") == "table2" else {},
         declared=lambda wildcards: outputs.declared(name_of(wildcards)),
         caption=caption_of,
     message:
@@ -38,8 +36,6 @@ use rule render_table as draw_figure with:
     input:
         evidence=evidence_of,
         caption=caption_file,
-        printed_values="workflow/config/printed_values.csv",
-        reported_values="workflow/config/reported_values.csv",
         titles=TITLES,
         claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == registry.CLAIMS_FIGURE else [],
         library=RENDERING,
@@ -62,7 +58,6 @@ rule judge_claims:
         caption="workflow/report/claims.rst",
         texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
         titles=TITLES,
-        printed_values="workflow/config/printed_values.csv",
         library=RENDERING,
     output:
         md=report("<figures>/claims.md", caption="../report/output.rst", category="Claims"),

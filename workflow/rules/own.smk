@@ -60,8 +60,6 @@ use rule render_table as render_own with:
     input:
         evidence=lambda wildcards: outputs.own_evidence(RESULTS, wildcards.dataset),
         captions=[f"workflow/report/own/{name}.rst" for name in registry.OWN],
-        printed_values="workflow/config/printed_values.csv",
-        reported_values="workflow/config/reported_values.csv",
         titles=TITLES,
         library=RENDERING,
     output:

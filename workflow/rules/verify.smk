@@ -55,8 +55,8 @@ rule compare_published:
         models=lambda wildcards: expand("<report>/verify/{name}/models.csv", name=outputs.modelled(EVIDENCE, config)),
         judged=[] if EVIDENCE.endswith("published") else f"<figures>/{registry.CLAIMS}.json",
         evidence=evidence_of,
-        printed_values="workflow/config/printed_values.csv",
         texts=["workflow/config/claims.yaml", "workflow/report/claims_rules.md"],
+        titles=TITLES,
         library=VERIFICATION,
     output:
         "<report>/verify.csv",

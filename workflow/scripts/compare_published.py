@@ -20,5 +20,5 @@ files = {
 evidence = replace(Evidence.of_files(Path(params.root), params.datasets, sources.evidence), recomputed=files)
 tracked = read_json(params.verdicts)["claims"]
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
-verdicts = verify_claims(tracked, judge(evidence, pd.read_csv(sources.printed_values)))
+verdicts = verify_claims(tracked, judge(evidence))
 pd.concat([*parts, verdicts], ignore_index=True).to_csv(snakemake.output[0], index=False)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from replication.report.claims.page import in_short, lines
 from replication.report.evidence import Evidence
 from replication.report.figures.render import save, witnesses
@@ -16,7 +14,7 @@ from replication.runs.settings import load_settings
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
 claims = read_json("paper_figures/claims.json")["claims"]
-numbers = headline(evidence, pd.read_csv("workflow/config/printed_values.csv"))
+numbers = headline(evidence)
 blocks = {
     "README.md": {"numbers": f"{numbers}\n\n{in_short(claims)}", "verdicts": lines(claims, "paper_figures/claims")},
     "docs/findings.md": {"short": in_short(claims)},

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, reviews
 from replication.report.evidence import Evidence
@@ -13,7 +11,7 @@ from replication.runs.run import start_job
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-claims = judge(evidence, pd.read_csv(sources.printed_values))
+claims = judge(evidence)
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
 text = caption(Path(sources.caption).read_text(encoding="utf-8"), evidence, runs)
 # The caption names the seeds of models; the numerical checks have seeds of their own.

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from replication.report.evidence import Evidence
 from replication.report.texts import csv_text, sidecar
 from replication.runs.outputs import declared
@@ -13,16 +11,13 @@ from replication.runs.run import start_job
 start_job(snakemake.log[0])
 sources, params, wildcards = snakemake.input, snakemake.params, snakemake.wildcards
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-printed, reported = (pd.read_csv(path) for path in (sources.printed_values, sources.reported_values))
 for path in [Path(path) for path in snakemake.output if path.endswith(".csv")]:
     name = wildcards.get("table") or wildcards.get("figure") or f"own/{path.stem}"
     fixed = Path("workflow", "report", f"{name}.rst").read_text(encoding="utf-8")
     if path.stem.startswith("table"):
-        from replication.report.tables.layout import Sources
         from replication.report.tables.render import render as render_table
 
-        made_of = Sources(evidence, printed, reported, params.settings)
-        table = render_table(name, declared(name), made_of, fixed)
+        table = render_table(name, declared(name), evidence, fixed)
         frame, caption, runs = table.frame, table.caption, table.runs
         path.with_suffix(".tex").write_text(table.tex, encoding="utf-8")
         path.with_suffix(".md").write_text(table.md, encoding="utf-8")
@@ -31,7 +26,7 @@ for path in [Path(path) for path in snakemake.output if path.endswith(".csv")]:
         from replication.report.figures.render import save
 
         claims = read_json(sources.claims)["claims"] if sources.get("claims") else []
-        figure, frame, caption, runs = draw(name, evidence, fixed, printed, claims)
+        figure, frame, caption, runs = draw(name, evidence, fixed, claims)
         save(figure, path.with_suffix(".pdf"))
         save(figure, path.with_suffix(".png"))
     path.write_text(csv_text(frame), encoding="utf-8")

@@ -69,7 +69,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 _read_description, _read_records = cache(read_description), cache(read_records)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """The evidence folders below `root` of the datasets and studies in `expected`.
 

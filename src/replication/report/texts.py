@@ -29,8 +29,10 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.labels import MINI_NOTE
-from replication.runs.registry import read_json
+from replication.runs.registry import CONFIG, read_json
 
+PRINTED, REPORTED = (pd.read_csv(CONFIG / f"{whose}_values.csv") for whose in ("printed", "reported"))
+"""What the paper prints, and what others report."""
 NUMBER = r"[−+]?\d+(?:\.\d+)?"
 FILLED = re.compile(rf"(?P<shown>{NUMBER}(?:\s\({NUMBER}\sto\s{NUMBER}\))?)<!--(?P<cell>[^>]+)-->")
 _USUAL = {
@@ -44,9 +46,15 @@ _USUAL = {
 }
 
 
-def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> float:
+def printed(table: str) -> pd.DataFrame:
+    """Return the values that the paper prints in a table, or in its text: columns row, metric, value, spread."""
+    return PRINTED[PRINTED["table"] == table]
+
+
+def printed_value(table: str, row: str, metric: str) -> float:
     """Return a value that the paper prints; nan where it prints none."""
-    found = values[(values["table"] == table) & (values["row"] == row) & (values["metric"] == metric)]
+    values = printed(table)
+    found = values[(values["row"] == row) & (values["metric"] == metric)]
     return float("nan") if found.empty else float(found["value"].iloc[0])
 
 

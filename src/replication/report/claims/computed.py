@@ -42,8 +42,8 @@ BLUE_WITH_SHIPS = (0, 2, 8)
 def against_table1(numbers: Numbers) -> None:
     """Add accuracy and ROC-AUC minus the printed ones; the printed values do not apply to a substitute."""
     evidence = numbers.evidence
-    for one, model, metric in itertools.product(multiclass(numbers.material), PAIR, ("accuracy", "roc_auc")):
-        around, values, files = compared(numbers.material, one, metric, [model])
+    for one, model, metric in itertools.product(multiclass(numbers.evidence), PAIR, ("accuracy", "roc_auc")):
+        around, values, files = compared(numbers.evidence, one, metric, [model])
         ours = around or interval(values)
         dataset, title = evidence.dataset_of(one.name), MEASURES[metric]["title"]
         of: dict[str, Any] = {"target": one.target, "model": model, "algorithm": "Algorithm 4"}
@@ -51,12 +51,12 @@ def against_table1(numbers: Numbers) -> None:
         if dataset not in MULTICLASS:
             numbers.add(one.name, title, ours, PER_CENT, role="beside", arms=arms, files=files, **of)
             continue
-        printed = printed_value(numbers.material.printed, "table1", dataset, metric) / 100
+        printed = printed_value("table1", dataset, metric) / 100
         samples = sum(evidence.description(one.name)["splits"]["test"]["counts"])
         ours, quantity = minus_printed(ours, printed, samples), f"{title}, ours minus printed"
         numbers.add(one.name, quantity, ours, POINTS, Hypothesis("value"), arms=arms, files=files, **of)
         if metric == "roc_auc" and one.name == dataset:  # The printed area may be one of decisions.
-            areas = measured(numbers.material, one.arms[model], "roc_auc_decisions", *one.how)
+            areas = measured(numbers.evidence, one.arms[model], "roc_auc_decisions", *one.how)
             for seed, area in areas.head(1).items():
                 quantity = f"ROC-AUC of the decided class, minus printed, {title_of(model)}, seed {seed}"
                 of = {"role": "control", "arms": arms, "files": [(dataset, "metrics.csv")]}
@@ -65,8 +65,8 @@ def against_table1(numbers: Numbers) -> None:
 
 def printed_gaps(numbers: Numbers) -> None:
     """Add the paper's own differences, beside ours."""
-    for one, metric in itertools.product(septic(numbers.material), ("auroc", "auprc", "f1")):
-        ours, other = (printed_value(numbers.material.printed, "table3", model, metric) for model in PAIR)
+    for one, metric in itertools.product(septic(numbers.evidence), ("auroc", "auprc", "f1")):
+        ours, other = (printed_value("table3", model, metric) for model in PAIR)
         quantity = f"{MEASURES[metric]['title']}, CLaI-M minus CLaI-C, as printed"
         numbers.add(one.name, quantity, ours - other, DIFFERENCE, role="beside", data="MIMIC-IV, the paper")
 
@@ -165,13 +165,13 @@ def groups_of_classes(numbers: Numbers) -> None:
 
 def below_images(numbers: Numbers) -> None:
     """Add accuracy on sleep minus that on the image dataset with the lower one; chance and the majority class beside it."""
-    evidence, readings = numbers.evidence, table_1(numbers.material)
+    evidence, readings = numbers.evidence, table_1(numbers.evidence)
     sleep, *also_sleep = evidence.stand_ins("sleepedf")  # raw signal before features
     images = [dataset for dataset in MULTICLASS if dataset != "sleepedf"]
     for model in [*PAIR, "cross-entropy"]:
         known: dict[str, tuple[Interval, list[tuple[str, str]]]] = {}
         for one in readings:
-            around, values, files = compared(numbers.material, one, "accuracy", [model])
+            around, values, files = compared(numbers.evidence, one, "accuracy", [model])
             found = around or interval(values)
             known |= {one.name: (found, files)} if found.n else {}
         if not {sleep, *images} <= known.keys():

@@ -13,21 +13,20 @@ import pandas as pd
 from replication.report.claims.computed import COMPUTED
 from replication.report.claims.hypothesis import UNTESTED, Outcome, agreed, all_of, one_of, some_of
 from replication.report.claims.numbers import RECORDED, Numbers, title_of, unfolded
-from replication.report.claims.readings import TARGETS, Material, absent
+from replication.report.claims.readings import TARGETS, absent
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS, THEORY
 
 
-def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
+def judge(evidence: Evidence) -> list[dict[str, Any]]:
     """Judge every claim by `evidence` and the values that the paper prints; return the records of `record`."""
-    material = Material(evidence, printed_values)
-    return [record(find(number, material)) for number in CLAIM_TEXTS["claims"]]
+    return [record(find(number, evidence)) for number in CLAIM_TEXTS["claims"]]
 
 
-def find(number: str, material: Material) -> "Finding":
+def find(number: str, evidence: Evidence) -> "Finding":
     """Return what the evidence shows of a claim."""
     claim = CLAIM_TEXTS["claims"][number]
-    numbers = Numbers(material, needs=absent(material.evidence, claim.get("data", ())))
+    numbers = Numbers(evidence, needs=absent(evidence, claim.get("data", ())))
     for row in claim.get("tests", ()):
         for test in unfolded(row):
             numbers.test(test)

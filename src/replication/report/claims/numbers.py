@@ -11,7 +11,7 @@ import pandas as pd
 
 from replication.metrics.intervals import Interval, interval, log_interval, over_samples, replicates
 from replication.report.claims.hypothesis import ANY, MARGIN, TOO_MANY, Hypothesis, Kind, Outcome, n_that_decides
-from replication.report.claims.readings import PAIR, Material, Reading, learned, readings_of
+from replication.report.claims.readings import PAIR, Reading, learned, readings_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.texts import printed_value
@@ -115,13 +115,14 @@ class Test:
     def unit(self) -> Unit:
         return RATIO if self.over else _UNITS[self.kind][len(self.arms) - 1]
 
-    def hypothesis(self, printed: pd.DataFrame) -> Hypothesis | None:
+    @property
+    def hypothesis(self) -> Hypothesis | None:
         """Return what the claim says of the number, by the values that the paper prints."""
         if not self.want:
             return None
         margin = self.margin
         if margin == "printed":
-            ours, other = (printed_value(printed, "table3", model, self.measure.split("_")[0]) for model in self.arms)
+            ours, other = (printed_value("table3", model, self.measure.split("_")[0]) for model in self.arms)
             margin = other - ours
         bounds = ANY if self.over or self.kind in ("effect", "unbounded") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
         kind, sign = WANTED[self.want]
@@ -141,14 +142,14 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
 
 
 @cache
-def measured(material: Material, arm: str, measure: str, rule: str, shares: str, kernel: str) -> pd.Series:
+def measured(evidence: Evidence, arm: str, measure: str, rule: str, shares: str, kernel: str) -> pd.Series:
     """Return what the runs of an arm measured, by seed, fold or repetition.
 
     A mean over a learning curve has a value for each seed and epoch, so that curves are compared at equal epochs.
     """
     name, cell = arm.split("/")
     entry = MEASURES[measure]
-    rows = material.evidence.frame(name, entry["file"])
+    rows = evidence.frame(name, entry["file"])
     rows = rows[rows[next(column for column in ("cell", "model", "variant") if column in rows)] == cell]
     if "quantity" in entry:  # as the kernel sees the signals, where there is one
         plain, seen = (rows["quantity"] == entry["quantity"] + ending for ending in ("", "_seen"))
@@ -169,21 +170,21 @@ def measured(material: Material, arm: str, measure: str, rule: str, shares: str,
 
 
 def compared(
-    material: Material, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
+    evidence: Evidence, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
 ) -> tuple[Interval | None, pd.Series, list[tuple[str, str]]]:
     """Return a measure of an arm, or of the first arm minus (or over) the second, and the names and files behind it.
 
     It is the interval over seeds and test samples, where `comparisons.csv` has one for these arms; and replicates, by seed, fold
     or repetition.
     """
-    first, *others = (measured(material, reading.arms[arm], measure, *reading.how) for arm in arms)
+    first, *others = (measured(evidence, reading.arms[arm], measure, *reading.how) for arm in arms)
     for other in others:
         first = (first / other if ratio else first - other).dropna()
     values = first.groupby("seed").mean() if first.index.nlevels > 1 else first
     names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
     file = MEASURES[measure]["file"]
     if len(set(names)) == 1 and file == "metrics.csv" and not ratio:
-        around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
+        around = over_samples(evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
             return around, values, [(names[0], "comparisons.csv")]
     return None, values, [(name, file) for name in names]
@@ -214,29 +215,25 @@ class Numbers:
         note: what stands beside the verdict.
     """
 
-    material: Material
+    evidence: Evidence
     rows: list[dict[str, Any]] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
     note: str = ""
 
-    @property
-    def evidence(self) -> Evidence:
-        return self.material.evidence
-
     def test(self, test: Test) -> None:
         """Add the numbers of a test."""
-        entry, want, model = MEASURES[test.measure], test.hypothesis(self.material.printed), test.model
+        entry, want, model = MEASURES[test.measure], test.hypothesis, test.model
         between = " over " if test.over else " minus "
-        for one in readings_of(self.material, test.under):
+        for one in readings_of(self.evidence, test.under):
             if one.needs:
                 self.needs.append(f"{self.evidence.title(one.name)}: {one.needs}")
             if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):
                 continue
-            around, values, files = compared(self.material, one, test.measure, test.arms, ratio=bool(test.over))
+            around, values, files = compared(self.evidence, one, test.measure, test.arms, ratio=bool(test.over))
             named = "" if model and len(test.arms) == 1 else between.join(map(title_of, test.arms))
             reason = ""
             if test.least:
-                means = [measured(self.material, one.arms[arm], test.measure, *one.how).mean() for arm in test.arms]
+                means = [measured(self.evidence, one.arms[arm], test.measure, *one.how).mean() for arm in test.arms]
                 if means[1] < test.least * means[0]:
                     reason = f"`{one.arms[test.arms[1]]}` reaches less than half of what it is compared with"
             # A vote by a rule or with shares of ours is of no algorithm of the paper.
@@ -309,7 +306,7 @@ class Numbers:
     def _no_say(self, arms: Sequence[str]) -> str:
         """Say why a comparison of these arms has no say: one did not learn, or stands on embeddings of other runs."""
         for arm in arms:
-            known = learned(self.material, arm)
+            known = learned(self.evidence, arm)
             if known and not known.enough:
                 return f"`{arm}` did not learn: {known.by} {NUMBER.text(known.value)}"
         for arm in arms:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-import pandas as pd
-
 from replication.metrics.intervals import Interval, interval, replicates, values
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, SEPSIS_READINGS, Evidence, run_cell
 from replication.report.texts import printed_value
@@ -60,14 +58,6 @@ class Reading:
         return self.rule, self.shares, self.kernel
 
 
-@dataclass(frozen=True, eq=False)
-class Material:
-    """What claims are judged by: the evidence, and the values that the paper prints."""
-
-    evidence: Evidence
-    printed: pd.DataFrame
-
-
 class Learned(NamedTuple):
     """Whether an arm learned: by which measure, its values over runs, and the verdict."""
 
@@ -77,7 +67,7 @@ class Learned(NamedTuple):
 
 
 @cache
-def learned(material: Material, arm: str) -> Learned | None:
+def learned(evidence: Evidence, arm: str) -> Learned | None:
     """Return whether an arm learned; None for one that is not trained, or of which nothing tells it.
 
     An arm is all runs of a model in a reading. It has learned if the mean over its runs, on validation data at the best epoch,
@@ -85,7 +75,7 @@ def learned(material: Material, arm: str) -> Learned | None:
     rule at the data's shares, and if the interval lies above chance. Where no validation value was kept, the test value
     stands in.
     """
-    evidence, (name, cell) = material.evidence, arm.split("/")
+    name, cell = arm.split("/")
     if cell == "constant" or not evidence.runs(name, [cell]):
         return None
     metrics, description = evidence.metrics(name), evidence.description(name)
@@ -142,9 +132,9 @@ def recorded(evidence: Evidence, arms: Iterable[str], setting: str) -> set[objec
     return {run["settings"]["training"][setting] for name, cell in pairs for run in evidence.runs(name, [cell])}
 
 
-def declared(material: Material, name: str) -> list[Reading]:
+def declared(evidence: Evidence, name: str) -> list[Reading]:
     """Return the readings of a set of claims.yaml that have evidence."""
-    option, evidence = name if name in CLAIM_TEXTS["options"] else "", material.evidence
+    option = name if name in CLAIM_TEXTS["options"] else ""
     return [
         Reading(**row | {"arms": arms_of(row["name"], row["arms"]), "option": option})
         for row in CLAIM_TEXTS["readings"][name]
@@ -152,43 +142,41 @@ def declared(material: Material, name: str) -> list[Reading]:
     ]
 
 
-def multiclass(material: Material) -> list[Reading]:
+def multiclass(evidence: Evidence) -> list[Reading]:
     """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
     readings = []
-    for dataset in present(material.evidence, MULTICLASS):
-        target = str(material.evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
+    for dataset in present(evidence, MULTICLASS):
+        target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
         readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
-    return readings + declared(material, "product")
+    return readings + declared(evidence, "product")
 
 
-def training(material: Material) -> list[Reading]:
+def training(evidence: Evidence) -> list[Reading]:
     """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
-    evidence = material.evidence
-    epochs = printed_value(material.printed, "text", "figure3", "epochs shown")
-    readings = multiclass(material) + declared(material, "120 epochs")
+    epochs = printed_value("text", "figure3", "epochs shown")
+    readings = multiclass(evidence) + declared(evidence, "120 epochs")
     lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
     return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
 
 
-def equal_batches(material: Material) -> list[Reading]:
+def equal_batches(evidence: Evidence) -> list[Reading]:
     """Return `training`; runs whose kernels have different batch sizes need others, since their epochs differ in steps."""
     lack = "runs of both kernels with one batch size, so that an epoch has as many steps"
     return [
-        replace(one, needs=lack if len(recorded(material.evidence, one.arms.values(), "batch_size")) > 1 else "")
-        for one in training(material)
+        replace(one, needs=lack if len(recorded(evidence, one.arms.values(), "batch_size")) > 1 else "")
+        for one in training(evidence)
     ]
 
 
-def sepsis_runs(material: Material) -> list[Reading]:
+def sepsis_runs(evidence: Evidence) -> list[Reading]:
     """Return the paper's reading, of septic patients and the printed loss over all hours, and the runs that are options of ours.
 
     First a recording is a batch. Where a kernel does not learn so, the next reading in which both do is the paper's. Baselines on
     hours are those of the same folds with the balanced loss.
     """
-    evidence = material.evidence
     cohorts = {name: arms_of(name, set(map(run_cell, evidence.runs(name)))) for name in present(evidence, SEPSIS)}
     own = {name: cohorts.pop(name) for name in SEPSIS_READINGS if name in cohorts}
-    known = {name: [learned(material, arms[model]) for model in PAIR if model in arms] for name, arms in own.items()}
+    known = {name: [learned(evidence, arms[model]) for model in PAIR if model in arms] for name, arms in own.items()}
     both = [name for name, found in known.items() if len(found) == 2 and all(one and one.enough for one in found)]
     paper = [*both, *own][:1]
     readings = [
@@ -196,7 +184,7 @@ def sepsis_runs(material: Material) -> list[Reading]:
         for name, arms in own.items()
     ]
     if "mimic-iv" not in cohorts:
-        readings += declared(material, "capped hours") + declared(material, "whole cohort")
+        readings += declared(evidence, "capped hours") + declared(evidence, "whole cohort")
     for name, arms in cohorts.items():
         balanced = recorded(evidence, [arms[model] for model in PAIR], "pair_weighting") != {"none"}
         option = "balanced loss" if balanced else "" if name == "mimic-iv" else "whole cohort"
@@ -204,25 +192,25 @@ def sepsis_runs(material: Material) -> list[Reading]:
     return readings
 
 
-def sepsis(material: Material) -> list[Reading]:
+def sepsis(evidence: Evidence) -> list[Reading]:
     """Return `sepsis_runs`, and the paper's reading with votes that are options of ours."""
-    paper, votes = septic(material), VOTES.items()
+    paper, votes = septic(evidence), VOTES.items()
     ours = [replace(one, option=o, rule=rule, shares=shares) for one in paper for o, (rule, shares) in votes]
-    return sepsis_runs(material) + ours
+    return sepsis_runs(evidence) + ours
 
 
-def septic(material: Material) -> list[Reading]:
+def septic(evidence: Evidence) -> list[Reading]:
     """Return the paper's reading of `sepsis` alone."""
-    return [one for one in sepsis_runs(material) if not one.option]
+    return [one for one in sepsis_runs(evidence) if not one.option]
 
 
-def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Material], list[Reading]]:
+def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Evidence], list[Reading]]:
     """Return the function to the runs of some models on those datasets or substitutes that are at hand."""
-    return lambda material: [Reading(name, arms_of(name, models)) for name in present(material.evidence, datasets)]
+    return lambda evidence: [Reading(name, arms_of(name, models)) for name in present(evidence, datasets)]
 
 
 table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
-_FOUND: dict[str, Callable[[Material], list[Reading]]] = {
+_FOUND: dict[str, Callable[[Evidence], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
     "signals": sepsis_runs, "voting": runs_of(MULTICLASS, ["clai-m"]),
     "voting on two classes": runs_of(["mimic-iv", SEPTIC], ["clai-m"]), "table 1": table_1,
@@ -231,6 +219,6 @@ READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""
 
 
-def readings_of(material: Material, name: str) -> list[Reading]:
+def readings_of(evidence: Evidence, name: str) -> list[Reading]:
     """Return the readings of a set."""
-    return _FOUND[name](material) if name in _FOUND else declared(material, name)
+    return _FOUND[name](evidence) if name in _FOUND else declared(evidence, name)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib import style
@@ -20,12 +20,12 @@ from replication.runs.registry import CLAIMS_FIGURE
 class Drawing(NamedTuple):
     """How a figure is drawn from evidence that has at least one of its datasets, and which columns of its frame are kept.
 
-    `draw` takes the evidence and what `takes` names: the values that the paper prints, or the judged claims.
+    `draw` takes the evidence, and where `judged` the judged claims.
     """
 
     draw: Callable[..., Drawn]
     columns: list[str]
-    takes: Literal["", "printed", "claims"] = ""
+    judged: bool = False
 
 
 FEWEST_OF_OWN = 10
@@ -38,10 +38,10 @@ FIGURES: dict[str, Drawing] = {
     "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
     "supplement/figureS1": Drawing(supplement.votes, supplement.VOTE_COLUMNS),
     "supplement/figureS2": Drawing(supplement.reliability, supplement.RELIABILITY_COLUMNS),
-    "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS, takes="printed"),
+    "supplement/figureS3": Drawing(supplement.computation, supplement.COMPUTATION_COLUMNS),
     "supplement/figureS5": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "supplement/figureS6": Drawing(supplement.references, supplement.REFERENCE_COLUMNS),
-    CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, takes="claims"),
+    CLAIMS_FIGURE: Drawing(supplement.verdicts, supplement.VERDICT_COLUMNS, judged=True),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
@@ -54,14 +54,14 @@ ONE_RUN = ("figure1", "figure2", "supplement/figureS1", "own/figure_embedding")
 
 
 def render(
-    name: str, evidence: Evidence, fixed_caption: str, printed: pd.DataFrame, claims: Sequence[Mapping[str, Any]] = ()
+    name: str, evidence: Evidence, fixed_caption: str, claims: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
     """Return one of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it.
 
     Without evidence of any of its datasets the figure says what they need, and the frame is empty.
     """
-    draw, columns, takes = FIGURES[name]
-    given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
+    draw, columns, judged = FIGURES[name]
+    given = [claims] if judged else []
     with style.context(THEME, after_reset=True):  # over the defaults, not over the settings of a user's matplotlibrc
         needs = "; ".join(evidence.not_run(key) for key in evidence.expected)
         figure, parts = draw(evidence, *given) if evidence.at_hand() else without_data(evidence, needs)
@@ -69,11 +69,11 @@ def render(
     if "name" in frame:
         frame = identified(evidence, frame.rename(columns={"model": "cell"}))
     frame = frame.reindex(columns=columns)
-    if takes == "claims":  # a few numbers of all evidence
+    if judged:  # a few numbers of all evidence
         shown = set(owners(frame)["name"])
         entries = evidence.expected.items()
         evidence = replace(evidence, expected={key: e for key, e in entries if key in shown or not evidence.has(key)})
-    runs = [] if takes == "claims" else runs_behind(evidence, frame)
+    runs = [] if judged else runs_behind(evidence, frame)
     if name in ONE_RUN:
         ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)
         first = {(run_name(run), run_cell(run)): run for run in ordered}

@@ -146,10 +146,10 @@ DASHES = ("--", "-")
 JORDAN_ACCURACY, JORDAN_OPERATIONS = 0.94, 3.6e14
 
 
-def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
+def computation(evidence: Evidence) -> Drawn:
     """Draw validation accuracy against operations: median and range over the seeds. Each study has a dash of its own."""
     figure = style.new_figure(0.75 * WIDTH, 3.8, evidence)
-    paper = printed_value(printed, "table1", "cifar10", "accuracy") / 100
+    paper = printed_value("table1", "cifar10", "accuracy") / 100
     axes = figure.subplots()
     parts, entries = [], []
     for study, dash in zip(evidence.at_hand(), DASHES, strict=False):

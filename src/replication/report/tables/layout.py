@@ -45,20 +45,6 @@ class Best(str):
 
 
 @dataclass(frozen=True)
-class Sources:
-    """What tables are made of: evidence, the values that the paper prints and that others report, and settings."""
-
-    evidence: Evidence
-    printed_values: pd.DataFrame
-    reported_values: pd.DataFrame
-    settings: Mapping[str, Any]
-
-    def printed(self, table: str) -> pd.DataFrame:
-        """Return the printed values of a table of the paper: columns row, metric, value, spread."""
-        return self.printed_values[self.printed_values["table"] == table]
-
-
-@dataclass(frozen=True)
 class Group:
     """Rows below their title, and why there are none, or none of ours.
 

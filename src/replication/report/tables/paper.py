@@ -11,9 +11,9 @@ import pandas as pd
 from replication.metrics.intervals import gap, interval, values
 from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
-from replication.report.tables.layout import Block, Group, Layout, Sources, pivot, reasons
-from replication.report.texts import printed_value, table
-from replication.runs.registry import CLAI, MIXTURES, REPOSITORY_DATASETS, TABLES
+from replication.report.tables.layout import Block, Group, Layout, pivot, reasons
+from replication.report.texts import PRINTED, printed, printed_value, table
+from replication.runs.registry import CLAI, DATASETS, MIXTURES, TABLES
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
@@ -53,12 +53,12 @@ def with_data(evidence: Evidence, rows: pd.DataFrame) -> pd.DataFrame:
     return identified(evidence, rows.assign(data=rows["name"].map(names)))
 
 
-def table1_frame(sources: Sources) -> pd.DataFrame:
+def table1_frame(evidence: Evidence) -> pd.DataFrame:
     """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models.
 
     Limits are those of 95 % intervals over seeds and test samples, or over seeds.
     """
-    evidence, printed = sources.evidence, sources.printed("table1").rename(columns={"row": "name", "value": "printed"})
+    paper = printed("table1").rename(columns={"row": "name", "value": "printed"})
     rows = results(evidence, TABLE1_METRICS, dict.fromkeys(evidence.expected, TABLE1_MODELS))
     rows = rows[rows["cell"].isin(TABLE1_MODELS)].set_index(KEYS)
     compared = in_units(evidence.table("comparisons.csv"), TABLE1_METRICS, ["value", "low", "high"])
@@ -67,7 +67,7 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     # Of several classes, the recall weighted by their support is the accuracy.
     alone = pd.concat([alone, alone[alone["metric"] == "accuracy"].assign(metric="recall")])
     rows.update(alone.set_index(KEYS)[["low", "high"]])
-    rows = rows.reset_index().merge(printed[["name", "metric", "printed"]], "left")
+    rows = rows.reset_index().merge(paper[["name", "metric", "printed"]], "left")
     rows["printed"] = rows["printed"].where(rows["cell"].isin(CLAI))
     return with_data(evidence, rows).reindex(columns=RESULT_COLUMNS)
 
@@ -100,9 +100,9 @@ def with_printed(frame: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     return pd.concat([paper.assign(model=model, mean=paper["printed"], n=np.nan), frame.dropna(subset="mean")])
 
 
-def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
+def results_layouts(frame: pd.DataFrame, evidence: Evidence) -> list[Layout]:
     """Return table 1 or 3: the paper's values above ours by dataset; of table 3 the differences below."""
-    evidence, shown = sources.evidence, with_printed(frame, sources.evidence)
+    shown = with_printed(frame, evidence)
     missing = reasons(evidence, "metrics.csv")
     if "other" not in shown:
         return [pivot(shown, Block(TABLE1_METRICS, best=True), evidence, missing)]
@@ -113,35 +113,33 @@ def results_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
     ]
 
 
-def table2_frame(sources: Sources) -> pd.DataFrame:
+def table2_frame(evidence: Evidence) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
-    datasets = sources.settings["datasets"]
-    labels = {key: datasets[key].get("class_labels", []) for key in datasets if key in REPOSITORY_DATASETS}
+    labels = {key: entry.get("class_labels", []) for key, entry in DATASETS.items()}
     rows = [(key, index, name, CLASS_COLOURS[index]) for key in labels for index, name in enumerate(labels[key])]
     return pd.DataFrame(rows, columns=["dataset", "index", "label", "colour"])
 
 
-def table2_layouts(frame: pd.DataFrame, sources: Sources) -> list[Layout]:
+def table2_layouts(frame: pd.DataFrame, evidence: Evidence) -> list[Layout]:
     """Return table 2: a row for each index with its colour, a column for each dataset."""
     labels = frame.pivot_table("label", ["index", "colour"], "dataset", aggfunc="first", fill_value="").reset_index()
     datasets = list(frame["dataset"].unique())
     rows = [[str(own["index"]), own["colour"], *own[datasets]] for _, own in labels.iterrows()]
-    titles = [str(sources.settings["datasets"][key]["title"]) for key in datasets]
+    titles = [str(DATASETS[key]["title"]) for key in datasets]
     return [Layout(["Index", "Colour", *titles], [Group("", rows)], len(datasets) + 2)]
 
 
-def table3_frame(sources: Sources) -> pd.DataFrame:
+def table3_frame(evidence: Evidence) -> pd.DataFrame:
     """Return results by cohort, model and metric; `printed_sd` is the spread that the paper prints.
 
     Rows with `other` have the difference of two models, with its 95 % interval over folds, in the readings that judge claims.
     """
-    evidence = sources.evidence
     always = {name: [*CLAI, MIXTURES["clai-c"]] for name in evidence.expected}
     gaps = [row for name in filter(evidence.has, SEPSIS_READINGS) for row in _sepsis_gaps(evidence, name)]
     rows = with_data(evidence, pd.concat([results(evidence, TABLE3_METRICS, always), pd.DataFrame(gaps)]))
     # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
-    printed = sources.printed("table3").rename(columns={"row": "model", "value": "printed", "spread": "printed_sd"})
-    rows = rows.merge(printed[["model", "metric", "printed", "printed_sd"]], "left")
+    paper = printed("table3").rename(columns={"row": "model", "value": "printed", "spread": "printed_sd"})
+    rows = rows.merge(paper[["model", "metric", "printed", "printed_sd"]], "left")
     columns = ["printed", "printed_sd"]
     rows[columns] = rows[columns].mask(rows["dataset"].map(evidence.is_substitute))
     return rows.reindex(columns=["dataset", "study", "cell", "model", "other", *RESULT_COLUMNS[2:], "printed_sd"])
@@ -154,10 +152,10 @@ def _sepsis_gaps(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "cell": model, "other": other, "metric": metric.key, **around}
 
 
-def headline(evidence: Evidence, printed_values: pd.DataFrame) -> str:
+def headline(evidence: Evidence) -> str:
     """Return accuracies as a Markdown table for the README: the paper's, ours, and cross-entropy's on the same encoder."""
-    names = [name for name in TABLES["table1"]["names"] if name in printed_values["row"].array and evidence.has(name)]
-    rows = [["The paper", *(f"{printed_value(printed_values, 'table1', name, 'accuracy'):.1f}" for name in names)]]
+    names = [name for name in TABLES["table1"]["names"] if name in PRINTED["row"].array and evidence.has(name)]
+    rows = [["The paper", *(f"{printed_value('table1', name, 'accuracy'):.1f}" for name in names)]]
     for model in ("clai-m", "cross-entropy"):
         means = [100 * values(evidence.metrics(name), model, "accuracy").mean() for name in names]
         rows.append([model_title(model), *(f"{mean:.1f}" for mean in means)])

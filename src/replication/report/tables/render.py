@@ -25,15 +25,15 @@ from replication.report.evidence import (
 )
 from replication.report.labels import METRICS
 from replication.report.tables import paper
-from replication.report.tables.layout import DASH, Block, Layout, Sources, pivot, reasons, to_latex, to_markdown
-from replication.report.texts import caption
+from replication.report.tables.layout import DASH, Block, Layout, pivot, reasons, to_latex, to_markdown
+from replication.report.texts import REPORTED, caption, printed
 from replication.runs.registry import BENCHMARK, CLAI, PREFIX
 from replication.runs.settings import chosen_trial, standard_error
 
 Blocks = Sequence[Block]
-Frame = Callable[[Sources, Blocks], pd.DataFrame]
+Frame = Callable[[Evidence, Blocks], pd.DataFrame]
 
-PAPER: dict[str, tuple[Callable[[Sources], pd.DataFrame], Callable[[pd.DataFrame, Sources], list[Layout]], str]] = {
+PAPER: dict[str, tuple[Callable[[Evidence], pd.DataFrame], Callable[[pd.DataFrame, Evidence], list[Layout]], str]] = {
     "table1": (paper.table1_frame, paper.results_layouts, "tab:results"),
     "table2": (paper.table2_frame, paper.table2_layouts, "tab:class_mappings"),
     "table3": (paper.table3_frame, paper.results_layouts, "tab:detection_UQ_experiments"),
@@ -67,21 +67,21 @@ class Table:
     runs: list[dict[str, Any]]
 
 
-def render(name: str, declared: Mapping[str, Any], sources: Sources, fixed_caption: str) -> Table:
+def render(name: str, declared: Mapping[str, Any], evidence: Evidence, fixed_caption: str) -> Table:
     """Return a table, with its caption and the records of the runs that its numbers rest on.
 
     declared: its entry in outputs.yaml.
     """
-    evidence, file, label = sources.evidence, next(iter(declared["files"]), ""), f"tab:{name.rpartition('/')[2]}"
+    file, label = next(iter(declared["files"]), ""), f"tab:{name.rpartition('/')[2]}"
     if name.startswith("own/"):
         label = "_".join([label, *evidence.expected])
     if name in PAPER:
         make_frame, lay_out, label = PAPER[name]
-        frame = make_frame(sources)
-        layouts = lay_out(frame, sources)
+        frame = make_frame(evidence)
+        layouts = lay_out(frame, evidence)
     else:
         blocks = [Block(**block) for block in declared["blocks"]]
-        frame = FRAMES[declared["frame"]](sources, blocks)
+        frame = FRAMES[declared["frame"]](evidence, blocks)
         missing = reasons(evidence, file) if file else {}
         layouts, left = [], dict(missing)
         for block in blocks:
@@ -117,43 +117,41 @@ def averaged(evidence: Evidence, values: pd.DataFrame, blocks: Blocks) -> pd.Dat
     return found.assign(data=[evidence.title(name) for name in owners(found)["name"]])
 
 
-def metrics(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def metrics(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return the metrics of test samples, or of what a study measures, by model or cell, decision rule and shares."""
-    evidence = sources.evidence
     return averaged(evidence, identified(evidence, evidence.table("metrics.csv")), blocks)
 
 
-def own(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def own(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return `metrics`, and where there are accuracies those of always naming the class most frequent in training."""
-    frame = metrics(sources, blocks)
+    frame = metrics(evidence, blocks)
     if not (frame["metric"] == "accuracy").any():
         return frame
-    return pd.concat([frame, paper.majority(sources.evidence)], ignore_index=True)
+    return pd.concat([frame, paper.majority(evidence)], ignore_index=True)
 
 
-def trainings(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def trainings(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return `metrics`, and how training ended: its rule is empty. `setup` is width, epochs and threads.
 
     training_minutes are wall time of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
     """
-    evidence = sources.evidence
     frame = averaged(evidence, identified(evidence, with_ends_of_training(evidence)), blocks)
     return frame.assign(setup=owners(frame)["name"].map({name: _setup(evidence, name) for name in evidence.at_hand()}))
 
 
-def votes(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def votes(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return `trainings`, and as metrics that end in _less the differences from cross-entropy in the same study.
 
     They are paired by seed and test sample where cells were compared so, otherwise by seed or fold.
     """
-    evidence, compared = sources.evidence, compared_over_samples(sources.evidence)
+    compared = compared_over_samples(evidence)
     values = evidence.table("metrics.csv")
     values = identified(evidence, values[printed_reading(values) & ~values["name"].isin(compared["name"])])
     by_entropy = values["model"] == "cross-entropy"
     less = minus(values[~by_entropy], values[by_entropy], ["study", "metric", "seed", "fold"])
     less = less[list(values)].assign(metric=less["metric"] + "_less", other="cross-entropy")
     less = averaged(evidence, less, blocks)
-    return pd.concat([trainings(sources, blocks), less, paper.with_data(evidence, compared)], ignore_index=True)
+    return pd.concat([trainings(evidence, blocks), less, paper.with_data(evidence, compared)], ignore_index=True)
 
 
 def compared_over_samples(evidence: Evidence) -> pd.DataFrame:
@@ -198,22 +196,20 @@ def _setup(evidence: Evidence, study: str) -> str:
     return f"width {widths}, {epochs} epochs, {threads} thread(s)"
 
 
-def further(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def further(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return metrics with the validation accuracy after the last epoch, what others report, whose `data` is the source, and the
     accuracy of always naming the class most frequent in training.
     """
-    evidence = sources.evidence
     ours = averaged(evidence, identified(evidence, with_ends_of_training(evidence)), blocks)
-    reported = sources.reported_values[sources.reported_values["dataset"].isin(evidence.expected)]
+    reported = REPORTED[REPORTED["dataset"].isin(evidence.expected)]
     theirs = reported.drop(columns="unit").rename(columns={"value": "mean", "source": "data"})
     theirs = theirs.assign(n=0, rule="", shares="")
     constant = paper.majority(evidence).query("metric == 'accuracy'")
     return pd.concat([ours, theirs, constant], ignore_index=True)
 
 
-def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def rules(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return the metrics of both kernels by decision rule and class shares, of hours with their paired difference."""
-    evidence = sources.evidence
     values = identified(evidence, evidence.table("metrics.csv"))
     values = values[values["model"].isin(CLAI)]
     # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
@@ -224,9 +220,8 @@ def rules(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     return averaged(evidence, pd.concat([values, gaps[[*values, "other"]]], ignore_index=True), blocks)
 
 
-def comparisons(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def comparisons(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return the differences of `paper.PAIRS`, model minus other; `p_holm` is p, adjusted for all of the table."""
-    evidence = sources.evidence
     measured = in_units(both_ways(evidence.table("comparisons.csv")), METRICS.values(), ["value", "low", "high"])
     compared = identified(evidence, measured).rename(columns={"value": "mean"}).drop(columns=["study", "cell", "draws"])
     pairs = pd.MultiIndex.from_frame(compared[["model", "other"]]).isin(paper.PAIRS)
@@ -235,22 +230,20 @@ def comparisons(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     return frame.assign(p_holm=adjusted, data=frame["dataset"].map(evidence.title))
 
 
-def benchmark(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def benchmark(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return seconds and peak memory of each schedule (`variant`) and size over repetitions; `setup` is device and threads."""
-    evidence = sources.evidence
     values = evidence.table("benchmark.csv").rename(columns={"repetition": "seed", "quantity": "metric"})
     values = values.assign(cell="measurements", fold=np.nan)
     machines = "; ".join(f"{run['device']}, {run['threads']} thread(s)" for run in evidence.runs(BENCHMARK))
     return averaged(evidence, identified(evidence, values), blocks).assign(setup=machines)
 
 
-def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def trials(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return a row a trial, with its score on validation samples.
 
     Settings are those that differ among the trials of a model, and `error` is the standard error of their means over seeds. The
     chosen trial has the number of `trials` and the `cpu_minutes` of all of them.
     """
-    evidence = sources.evidence
     parts = [pd.DataFrame(columns=["name", "cell", "metric", "mean", "sd", "error"])]
     for tuning in [name for name in evidence.at_hand() if name.startswith(PREFIX)]:
         runs = evidence.runs(tuning)
@@ -288,12 +281,11 @@ def _text(settings: pd.Series) -> str:
     return ", ".join(f"{str(key).rpartition('.')[2]} {text}" for key, text in texts.items())
 
 
-def datasets(sources: Sources, blocks: Blocks) -> pd.DataFrame:
+def datasets(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
     """Return datasets as used: columns dataset, quantity, ours, printed (the figure that the paper states, or empty)."""
-    evidence, printed = sources.evidence, sources.printed("text")
-    rows = []
+    rows, texts = [], printed("text")
     for name in evidence.expected:
-        figures = printed.loc[printed["row"] == name, ["metric", "value"]].itertuples(index=False)
+        figures = texts.loc[texts["row"] == name, ["metric", "value"]].itertuples(index=False)
         stated = {STATED[figure][0]: f"{value:,.0f} {STATED[figure][1]}" for figure, value in figures}
         ours = _described(evidence.description(name)) if evidence.has(name) else {"Data": evidence.not_run(name)}
         quantities = dict.fromkeys([*ours, *stated])
