@@ -19,7 +19,7 @@ from support.ward import CHALLENGE, MIMIC
 
 def sepsis(folder: Path, source: str, settings: Mapping[str, Any]) -> None:
     """Prepare recordings, and check that they are in order and labelled 0 or 1."""
-    files = ({"file": "/", "checksum": "sha256-tree:"},)
+    files = [{"file": path.relative_to(folder).as_posix()} for path in sorted(folder.rglob("*.*"))]
     prepare(Raw("sepsis", source, "1", folder, files, "licence", "as provided", True), folder / OUT, settings, 0)
     data = load(folder / OUT)
     assert set(np.unique(data["y_all"])) <= {0, 1}

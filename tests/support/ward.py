@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from replication.datasets import mimic_iv
-from replication.datasets.mimic_iv.sofa import FIO2, PAO2, PLATELETS, SPECIMEN, URINE
+from replication.datasets.mimic_iv.sofa import PLATELETS, URINE
 from replication.datasets.mimic_iv.tables import connect
-from replication.datasets.miniature.icu import COLUMNS, write_tables
+from replication.datasets.miniature import icu
 from support.repository import REAL
 
 SMALL = {"folds": 2, "development_share": None}
@@ -21,57 +21,26 @@ MIMIC: dict[str, Any] = REAL["datasets"]["mimic-iv"] | SMALL | {
 START = datetime.datetime(2150, 1, 1, 7, 20)
 
 
-class Ward:
-    """Builds the MIMIC-IV tables of stays that begin at START, by hours since then."""
+class Ward(icu.Ward):
+    """Stays that begin at START, and what the library makes of them."""
 
     def __init__(self, *stays: int, hours: float = 40) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in COLUMNS}
+        super().__init__()
         for n in stays:
             self.stay(n, hours)
 
-    def at(self, hour: float) -> str:
-        return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
-
-    def add(self, table: str, n: int, **cells: Any) -> None:
-        """Add a row of stay n with its identifiers."""
-        self.rows[table].append({"subject_id": n, "stay_id": 100 + n} | cells)
-
     def stay(self, n: int, hours: float = 40, age: int = 60, patient: int | None = None, begin: float = 0) -> None:
-        subject = n if patient is None else patient
+        self.starts[n] = START
+        self.keys[n] = {"subject_id": n if patient is None else patient, "stay_id": 100 + n}
         if patient is None:
             self.add("hosp/patients", n, anchor_age=age, anchor_year=START.year)
-        times = {"intime": self.at(begin), "outtime": self.at(begin + hours)}
-        self.add("icu/icustays", n, subject_id=subject, hadm_id=n, **times)
+        self.add("icu/icustays", n, intime=self.at(n, begin), outtime=self.at(n, begin + hours))
         for hour in range(int(hours)):
             self.chart(n, begin + hour + 0.25, 220045, 80 + hour % 5)
 
-    def chart(self, n: int, hour: float, item: int, value: float, text: str = "") -> None:
-        cells = {"itemid": item, "value": text or value, "valuenum": value}
-        self.add("icu/chartevents", n, charttime=self.at(hour), **cells)
-
-    def lab(self, n: int, hour: float, item: int, value: float | str, specimen: int | None = None) -> None:
-        specimen = len(self.rows["hosp/labevents"]) if specimen is None else specimen
-        cells = {"itemid": item, "value": value, "valuenum": "" if isinstance(value, str) else value}
-        self.add("hosp/labevents", n, charttime=self.at(hour), specimen_id=specimen, **cells)
-
-    def gas(self, n: int, hour: float, pao2: float, fio2: float | None = None, drawn: str = "ART.") -> None:
-        """A blood gas; `fio2` is measured with it."""
-        specimen = len(self.rows["hosp/labevents"])
-        self.lab(n, hour, SPECIMEN, drawn, specimen)
-        self.lab(n, hour, PAO2, pao2, specimen)
-        if fio2 is not None:
-            self.lab(n, hour, FIO2, fio2, specimen)
-
-    def culture(self, n: int, hour: float) -> None:
-        self.add("hosp/microbiologyevents", n, chartdate=f"{self.at(hour)[:10]} 00:00:00", charttime=self.at(hour))
-
-    def drug(self, n: int, hour: float, name: str = "Vancomycin", route: str = "IV", stop: float | None = None) -> None:
-        until = "" if stop is None else self.at(stop)
-        self.add("hosp/prescriptions", n, starttime=self.at(hour), stoptime=until, drug=name, route=route)
-
     def pressor(self, n: int, start: float, end: float, item: int, rate: float, **further: Any) -> None:
         cells = {"itemid": item, "rate": rate, "rateuom": "mcg/kg/min"} | further
-        self.add("icu/inputevents", n, starttime=self.at(start), endtime=self.at(end), **cells)
+        self.add("icu/inputevents", n, starttime=self.at(n, start), endtime=self.at(n, end), **cells)
 
     def urine(self, n: int, total: float, first: float = 1.25, last: float = 24.25) -> None:
         """So much, charted every hour from `first` to `last` in equal parts, and the rest with the first."""
@@ -79,9 +48,6 @@ class Ward:
         part = total // len(hours)
         for hour in hours:
             self.output(n, hour, URINE[0], part + (total - part * len(hours) if hour == first else 0))
-
-    def output(self, n: int, hour: float, item: int, volume: float) -> None:
-        self.add("icu/outputevents", n, charttime=self.at(hour), itemid=item, value=volume)
 
     def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
         """Hour of the onset, or of its suspicion or SOFA, by stay number."""
@@ -96,8 +62,7 @@ class Ward:
         return found
 
     def labelled(self, tmp_path: Path, sql: str, **changes: Any) -> list[Any]:
-        write_tables(tmp_path, self.rows)
-        with connect(tmp_path, tmp_path, 1) as database:
+        with connect(icu.write_tables(tmp_path, self.rows), tmp_path, 1) as database:
             mimic_iv.label(database, MIMIC | changes)
             return database.execute(sql).fetchall()
 

@@ -27,7 +27,7 @@ def read_arrays(folder: Path, arrays: dict[str, Any], **changes: Any) -> Prepare
 
 def raw_of(folder: Path, arrays: dict[str, Any]) -> Raw:
     np.savez(folder / "own.npz", **{name: array for name, array in arrays.items() if array is not None})
-    return Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
+    return Raw("own", "arrays", "1", folder / "own.npz", ({"file": "own.npz"},), "not stated", "as provided", False)
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,14 @@ def test_arrays_are_prepared_by_their_shape(
     assert sum(part["n"] for part in data.info["splits"].values()) == N
     assert data["x_train"].dtype == (np.uint8 if kind == "images" else np.float32)
     rows = {part.tobytes(): k for k, part in enumerate(x.astype(data["x_train"].dtype))}
-    seen, taken = dict[str, set[int]](), list[int]()
+    taken = list[int]()
     for split in ("train", "val", "test"):
         found = [rows[np.asarray(part).tobytes()] for part in data[f"x_{split}"]]
         np.testing.assert_array_equal(data[f"y_{split}"], ARRAYS["y"][found])
         taken += found
-        seen[split] = {int(ARRAYS["groups"][row]) for row in found}
         if groups is not None:
             np.testing.assert_array_equal(data[f"groups_{split}"], ARRAYS["groups"][found])
     assert sorted(taken) == list(range(N))
-    if groups is not None:
-        assert not seen["train"] & (seen["test"] | seen["val"])
-        assert not seen["val"] & seen["test"]
 
 
 def test_samples_that_repeat_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -118,15 +114,13 @@ def test_names_of_groups_with_underscores_are_no_numbers(tmp_path: Path) -> None
         ({"x": np.zeros((N, 5, 5), np.uint8)}, {}, r"found x as uint8 \(24, 5, 5\), expected images uint8 \(N, height"),
         ({"groups": np.array(["1", "1.0", "2", "3"])[ARRAYS["groups"] % 4]}, {}, "groups: found 1 and 1.0, expected one way"),
         ({"y": np.array(["rest", "Rest", "task"])[np.arange(N) % 3]}, {}, "y: found Rest and rest, expected one way"),
-        ({"x": np.zeros(N)}, {}, r"found x as float64 \(24,\)"),
         ({"x": np.where(np.arange(N * 100).reshape(N, 2, 50) == 105, np.nan, 1)}, {}, r"found 'nan' in x at \(1, 0, 5\)"),
         ({"y": ARRAYS["y"][1:]}, {}, r"found y as int64 \(23,\) beside 24 samples"),
         ({"y": ARRAYS["y"] + 1}, {}, "found '2' in y at sample 1, .* one of rest, task, .* from 0 to 1"),
-        ({"y": np.array(["rest", "nan "])[ARRAYS["y"]]}, {}, "found 'nan' in y at sample 1, .* expected a value"),
         ({"x": ARRAYS["x"] + 1e9}, {}, "found signals in x that float32 would round .* Subtract the mean"),
         ({"groups": np.where(ARRAYS["groups"] == 1, np.nan, 1)}, {}, "found groups as float64"),
         ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
-        ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, r"the \d groups for \w+: found none of 'task' among"),
+        ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, r"\w+: found none of 'task' among"),
         ({"x": ARRAYS["x"].swapaxes(1, 2)}, {"channels": None}, r"found 50 channels of 2 samples in x \(24, 50, 2\), expected"),
         ({}, {"classes": [1, "1"]}, "classes: found 1, 1, expected each name once"),
         ({}, {"channels": ["C3"]}, "found signals with 2 channels or features, but 1 names"),

@@ -9,7 +9,6 @@ import shutil
 import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +33,7 @@ OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
 
 
 def raw(path: Path, source: str) -> Raw:
-    return Raw("cifar10", source, "1", path, (), "licence", "open", False)
+    return Raw("cifar10", source, "1", path, ({"file": path.name},), "licence", "open", False)
 
 
 # The official CIFAR-10
@@ -207,12 +206,10 @@ OWN = {"title": "Pets", "image_size": None, "resize": True, "test_share": 0.2, "
         ([20, 20, 20], {"image_size": 32}, (32, 32)),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("form", [None, "zip"])
 def test_classes_without_splits_are_divided_and_resized_unless_all_agree(
-    tmp_path: Path, sides: list[int], changes: dict[str, int], size: tuple[int, int], form: str | None
+    tmp_path: Path, sides: list[int], changes: dict[str, int], size: tuple[int, int]
 ) -> None:
     path = write_pictures(tmp_path / "top" / "pets", {".": 10}, sides)
-    path = Path(shutil.make_archive(str(tmp_path / "own"), form, tmp_path, "top")) if form else path
     prepare(replace(raw(path, "image_folder"), dataset="pets"), tmp_path / "out", OWN | changes, 0)
     data = load(tmp_path / "out")
     assert (data.info["title"], data.info["classes"]) == ("Pets", ["airplane", "cat"])
@@ -294,30 +291,18 @@ def test_what_pillow_overlooks_is_refused_or_scaled(tmp_path: Path, dtype: Any, 
         read_picture(tmp_path / "x.tif", (32, 32), 3, "x", "")
 
 
-def huge() -> bytes:
-    """A picture whose header announces gigabytes."""
-    bomb = bytearray(image_bytes(1))
-    bomb[16:24] = struct.pack(">II", 30_000, 30_000)
-    bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
-    return bytes(bomb)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (image_bytes(1, (28, 30)), "found an image of 28 x 30 pixels, expected 32 x 32"),
         (image_bytes(1)[:500], "cannot be decoded as an image"),
         (b"", "cannot be decoded as an image .*found an empty file"),
-        (huge(), "(found an image of 30000 x 30000|cannot be decoded as an image)"),
     ],
 )
-@pytest.mark.parametrize("form", [None, "zip"])
-def test_a_picture_that_is_none_or_of_another_size_is_named(
-    tmp_path: Path, content: bytes, message: str, form: str | None
-) -> None:
+def test_a_picture_that_is_none_or_of_another_size_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     folder = write_folder(tmp_path / "images")
     (folder / "test" / "cat" / "0001.png").write_bytes(content)
-    path = Path(shutil.make_archive(str(tmp_path / "own"), form, folder)) if form else folder
+    path = Path(shutil.make_archive(str(tmp_path / "own"), "zip", folder))
     before = set(tmp_path.iterdir())
     with pytest.raises(InputError, match=rf"{path.name}: test/cat/0001\.png: {message}"):
         read_folder(path, tmp_path / "out")
@@ -396,7 +381,6 @@ def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
     [
         ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
         ({"train_labels": np.arange(9)[:, None] % 5}, "train: found none of 'smooth muscle', .*colorectal adeno"),
-        ({"test_labels": np.arange(9)[:, None] % 8}, "test: found none of 'colorectal adeno"),
         ({"test_labels": np.full((9, 1), 9, np.uint8)}, "found '9' in test_labels at sample 0, .* by number from 0 to 8"),
         ({"val_labels": np.zeros((5, 1), np.uint8)}, r"found val_labels as uint8 \(5,\) beside 9 samples, expected a whole"),
         ({"val_labels": np.array([[Payload()]] * 9, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),

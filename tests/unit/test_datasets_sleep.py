@@ -172,12 +172,10 @@ PSG, HYPNOGRAM = "E0-PSG", "EC-Hypnogram"
 STAGE = re.compile(rb"Sleep stage [W1-4R]|Movement time")
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no hypnogram": (without(HYPNOGRAM), r"E0-PSG\.edf: found SC4021E0-PSG.edf for subject 2, night 1; expected one PSG and"),
-    "no signal": (without(PSG), r"EC-Hypnogram\.edf: found SC4021EC-Hypnogram.edf for subject 2"),
     "two signals": (again, r"E0-PSG\.edf: found SC4021E0-PSG.edf, SC4021EC-Hypnogram.edf, SC4021F0-PSG.edf for subject 2"),
     "signal cut short": (changed(PSG, lambda whole: whole[:-20]), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
     "hypnogram cut short": (changed(HYPNOGRAM, lambda whole: whole[:-20]), r"EC-Hypnogram\.edf: cannot be read as EDF"),
     "HTML page": (changed(PSG, lambda _: b"<html>" * 99), r"E0-PSG\.edf: found an HTML page, expected EDF"),
-    "empty signal": (changed(PSG, lambda _: b""), r"E0-PSG\.edf: found an empty file"),
     "no data record": (changed(PSG, lambda whole: whole[:236] + b"0       " + whole[244:1024]), r"E0-PSG\.edf: found no data"),
     "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
     "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
@@ -190,9 +188,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "infinite scale": (with_field(256 + 3 * 104, b"inf     "), r"E0-PSG\.edf: "),
     "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found a signal .* by 0 mic"),
     "range without sense": (with_field(256 + 3 * 104, b"-1e30   "), r"E0-PSG\.edf: found a signal .* by \S+e\+\d\d "),
-    "EEG in volts": (with_field(256 + 3 * 96, b"V       "), r"E0-PSG\.edf: found a signal that varies by \S+e\+0\d micro"),
     "channel of -1 samples": (with_field(256 + 3 * 216 + 16, b"-1"), r"E0-PSG\.edf: cannot be read as EDF"),
-    "digital range turned": (with_field(256 + 3 * 120, b"32768   "), r"E0-PSG\.edf: found a signal that varies by"),
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "
     ),
@@ -320,22 +316,13 @@ def test_the_power_of_a_sine_is_in_its_band_and_grows_with_the_square_of_its_amp
     assert three[inside] == pytest.approx(9 * one[inside])
 
 
-@pytest.fixture(scope="module")
-def recordings(raw_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two nights of the miniature."""
-    folder = tmp_path_factory.mktemp("two")
-    for path in raw_folder.glob("SC40[01]*"):
-        (folder / path.name).symlink_to(path)
-    return folder
-
-
-def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(recordings: Path) -> None:
-    table = band_power_table(recordings, MINI["datasets"]["sleepedf"])
+def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(raw_folder: Path) -> None:
+    table = band_power_table(raw_folder, MINI["datasets"]["sleepedf"])
     assert list(table)[:5] == ["recording", "subject", "night", "onset_s", "stage"]
     assert list(table)[5:] == [f"{channel}_{band}" for channel in ("fpz_cz", "pz_oz") for band in BANDS]
-    assert sorted(table["recording"].unique()) == ["SC4001", "SC4011"]
+    assert sorted(table["recording"].unique()) == [f"SC4{n:02d}1" for n in range(6)]
     own = table[table["subject"] == "01"]
-    marks = mne.read_annotations(recordings / "SC4011EC-Hypnogram.edf")
+    marks = mne.read_annotations(raw_folder / "SC4011EC-Hypnogram.edf")
     names = {"1": "N1", "2": "N2", "3": "N3", "4": "N3", "R": "REM", "W": "W"}
     for onset, stage in zip(own["onset_s"], own["stage"], strict=True):
         marked = zip(marks.onset, marks.duration, marks.description, strict=True)
@@ -347,13 +334,13 @@ def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(recordings: Path) 
 
 
 def test_the_command_writes_the_table_and_names_what_it_cannot_read(
-    recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    raw_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
     out = tmp_path / "bands.csv.gz"
-    assert main(["band-powers", str(recordings), str(out)]) == 0
+    assert main(["band-powers", str(raw_folder), str(out)]) == 0
     rows = len(pd.read_csv(out))
-    assert capsys.readouterr().out.endswith(f"{out}: {rows:,} epochs of 2 recordings, 2 subjects\n")
+    assert capsys.readouterr().out.endswith(f"{out}: {rows:,} epochs of 6 recordings, 6 subjects\n")
     (empty := tmp_path / "empty").mkdir()
     with pytest.raises(SystemExit):
         main(["band-powers", str(empty), str(out)])

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import ConditionedHead, Encoder, build_trunk
 from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared
-from replication.datasets.recordings import hourly_inputs, hourly_names, patient_folds
+from replication.datasets.recordings import hourly_inputs, patient_folds
 from replication.datasets.samples import group_split, stratified_validation
 from replication.models.base import create
-from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
+from replication.models.items import NO_AUGMENTATION, Splits, splits_of
 from replication.models.run import Run
 from replication.runs.run import RunId
 from replication.runs.settings import dataset_settings, merge, model_settings
@@ -164,27 +163,6 @@ def test_no_input_depends_on_later_hours_or_other_recordings(arrays: dict[str, N
     other = np.where(rng.random(x.shape) < 0.5, np.nan, rng.normal(0, 1e3, x.shape)).astype(np.float32)
     other[past] = x[past]
     np.testing.assert_array_equal(inputs(other)[past], inputs(x)[past])
-
-
-def test_no_embedding_of_an_hour_depends_on_later_hours() -> None:
-    """From the values in clinical units to the embedding: inputs, trunk and head together."""
-    torch.manual_seed(0)
-    names = hourly_names(["a", "b", "c"])
-    body = build_trunk({"trunk": "gru", "width": 5, "layers": 1, "dropout": 0.5}, len(names))
-    encoder = Encoder(body, ConditionedHead(5, 1, 4)).eval()
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(40, 3)).astype(np.float32), np.zeros(40, dtype=np.int64)
-    recording, hours = np.repeat([3, 8], [35, 5]), np.r_[1:36, 1:6].astype(np.float32)
-    changed = x.copy()
-    changed[21:35] = 1e3
-    outputs = []
-    for values in (x, changed):
-        inputs = hourly_inputs(values, recording, hours, [0.0] * 3, [1.0] * 3)
-        with torch.no_grad():
-            outputs.append(encoder(Recordings(inputs, y, recording, CPU).batch(torch.tensor([0, 1]), None)[0])[0])
-    torch.testing.assert_close(outputs[0][:21], outputs[1][:21], rtol=0, atol=0)
-    torch.testing.assert_close(outputs[0][35:], outputs[1][35:], rtol=0, atol=0)
-    assert not torch.isclose(outputs[0][21:35], outputs[1][21:35]).all(1).any()
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy", "gradient-boosting"])

@@ -12,6 +12,7 @@ import pytest
 
 from clailearn.errors import InputError
 from replication.datasets import mimic_iv
+from replication.datasets.files import matching
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate
 from replication.datasets.miniature.icu import write_tables
@@ -98,8 +99,6 @@ def test_repetitions_and_empty_cohorts_are_refused(tmp_path: Path, change: Calla
 
 # Layouts
 
-NEWER = ("caregiver_id", "order_provider_id")
-
 
 @pytest.fixture
 def small_tables(tmp_path: Path) -> Path:
@@ -108,11 +107,11 @@ def small_tables(tmp_path: Path) -> Path:
 
 
 def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path) -> None:
-    """3.x as distributed; 2.x, without columns that came later; the demo's folder, also unpacked and one above."""
+    """Packed, with other ends of lines, and unpacked as the demo's folder, also from the one above."""
     older, demo = tmp_path / "mimic-iv-2.2", tmp_path / "above" / "mimic-iv-clinical-database-demo-2.2"
     for path in sorted(small_tables.rglob("*.csv.gz")):
         name = path.relative_to(small_tables)
-        table = pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=list(NEWER), errors="ignore")
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
         for target in (older / name, demo / name.with_suffix("")):
             target.parent.mkdir(parents=True, exist_ok=True)
             table.to_csv(target, index=False, lineterminator="\r\n")
@@ -122,14 +121,13 @@ def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path
     for folder in (older, demo, demo.parent):
         assert prepared(folder, tmp_path / f"p{folder.name}").info["arrays"] == whole.info["arrays"]
     with pytest.raises(InputError, match="found 3 copies"):
-        locate(tmp_path)
+        locate(matching(tmp_path, mimic_iv.SOURCE.files))
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    write_tables(tmp_path, {})
-    (tmp_path / "hosp" / "labevents.csv.gz").unlink()
+    files = [file for file in write_tables(tmp_path, {}) if file.name != "labevents.csv.gz"]
     with pytest.raises(InputError, match=r"found no hosp/labevents\.csv\.gz"):
-        connect(tmp_path, tmp_path, 1)
+        connect(files, tmp_path, 1)
 
 
 def test_what_the_definition_needs_and_the_tables_lack_is_named(tmp_path: Path) -> None:
@@ -150,7 +148,7 @@ def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
     """The demo's rows may be passed on, those of MIMIC-IV may not."""
     with pytest.raises(InputError, match=r"datasets\.mimic-iv-demo\.path: found other patients than the 100"):
         prepared(small_tables, tmp_path / "a", "mimic-iv-demo")
-    with connect(small_tables, tmp_path, 1) as database:
+    with connect([*small_tables.rglob("*.gz")], tmp_path, 1) as database:
         monkeypatch.setattr(tables, "DEMO_PATIENTS", tables.patients_checksum(database))
     with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients .* run mimic-iv-demo"):
         prepared(small_tables, tmp_path / "b")
@@ -212,7 +210,7 @@ def test_too_little_memory_names_the_key_to_raise_and_blames_no_table(tmp_path: 
 
 def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Path) -> None:
     """Not only where files are read: what is made of them fails with their values, too."""
-    with connect(small_tables, tmp_path, 1) as database:
+    with connect([*small_tables.rglob("*.gz")], tmp_path, 1) as database:
         database.execute(f"CREATE TABLE chart AS SELECT 1 AS stay_id, 1 AS hour, 220045 AS item, 'x{SECRET}' AS value")
         with pytest.raises(InputError, match="vital signs") as raised:
             mimic_iv.average_vitals(database, {"HR": [20, 300]})

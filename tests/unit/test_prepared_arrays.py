@@ -12,7 +12,7 @@ import pytest
 
 from clailearn.errors import InputError
 from replication.datasets.miniature import make
-from replication.datasets.prepared import load, statistics, writing
+from replication.datasets.prepared import load, normalisation, writing
 from replication.datasets.sources import obtain, prepare
 from replication.runs.settings import preparation_settings, raw_dataset, source_settings
 from support.repository import MINI
@@ -102,7 +102,6 @@ def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(0)
     x = rng.normal(1000, 3, (50, 4))
     x[rng.random(x.shape) < 0.3] = np.nan
-    rows = rng.random(50) < 0.7
-    mean, sd = statistics(x, -1, rows)
-    np.testing.assert_allclose(mean, np.nanmean(x[rows], axis=0), rtol=1e-12)
-    np.testing.assert_allclose(sd, np.nanstd(x[rows], axis=0), rtol=1e-9)
+    found = normalisation(x, "recordings", "abcd", "x")
+    np.testing.assert_allclose(found["mean"], np.nanmean(x, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found["sd"], np.nanstd(x, axis=0), rtol=1e-9)

@@ -17,8 +17,7 @@ from clailearn.pictures import files_below
 
 logger = logging.getLogger(__name__)
 
-LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
-TREE = "sha256-tree:"
+LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree, to keep dataset.json short.
 
 
 @contextmanager
@@ -62,25 +61,20 @@ def checksum_of(path: Path, algorithm: str = "sha256") -> str:
 
 
 def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256") -> list[dict[str, Any]]:
-    """Return file (relative to `base`), size and checksum of each path, sorted.
-
-    Of more than LISTED_ONE_BY_ONE files they are of each folder, with the sha256 of the lines "name checksum".
-    """
-    entries = [
+    """Return file (relative to `base`), size and checksum of each path, sorted."""
+    return [
         {"file": p.relative_to(base).as_posix(), "size": p.stat().st_size, "checksum": checksum_of(p, algorithm)}
         for p in sorted(paths)
     ]
+
+
+def shortened(entries: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Return the entries of files; of more than LISTED_ONE_BY_ONE a single one, with the sha256 of the lines "name checksum"."""
     if len(entries) <= LISTED_ONE_BY_ONE:
         return entries
-    trees: dict[str, list[dict[str, Any]]] = {}
-    for entry in entries:
-        trees.setdefault(str(Path(str(entry["file"])).parent), []).append(entry)
-    described = []
-    for name, members in sorted(trees.items()):
-        lines = "".join(f"{m['file']} {m['checksum']}\n" for m in members)
-        size, checksum = sum(m["size"] for m in members), TREE + hashlib.sha256(lines.encode()).hexdigest()
-        described.append({"file": f"{name}/ ({len(members)} files)", "size": size, "checksum": checksum})
-    return described
+    checksum = hashlib.sha256("".join(f"{e['file']} {e['checksum']}\n" for e in entries).encode()).hexdigest()
+    size = sum(e["size"] for e in entries)
+    return [{"file": f"./ ({len(entries)} files)", "size": size, "checksum": f"sha256-tree:{checksum}"}]
 
 
 def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:

@@ -43,31 +43,6 @@ DEVELOPMENT = -1
 _CHUNK_VALUES = 2**22
 
 
-def statistics(x: Array, axis: int, rows: Array | None) -> tuple[Array, Array]:
-    """Return mean and population standard deviation (channels,), NaN for a channel without a value, in one pass over slices.
-
-    x: in memory or mapped; NaN is a missing value. axis: of the channels, not the first. rows: bool (len(x),); None for all.
-    """
-    others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
-    count, mean, squares = np.zeros((3, *(1 if i in others else n for i, n in enumerate(x.shape))))
-    step = max(1, _CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
-    for start in range(0, len(x), step):
-        part = x[start : start + step]
-        if rows is not None:
-            part = part[rows[start : start + step]]
-        part = part.astype(np.float64)
-        n = np.count_nonzero(~np.isnan(part), axis=others, keepdims=True)
-        part_mean = np.nansum(part, axis=others, keepdims=True) / np.maximum(n, 1)
-        both = np.maximum(count + n, 1)
-        shift = part_mean - mean
-        mean = mean + shift * n / both
-        squares = squares + np.nansum((part - part_mean) ** 2, axis=others, keepdims=True) + shift**2 * count * n / both
-        count = count + n
-    sd = np.sqrt(squares / np.maximum(count, 1))
-    mean, sd = (np.where(count == 0, np.nan, found).ravel() for found in (mean, sd))
-    return mean, sd
-
-
 def narrowed(x: Array, axis: int = -1) -> Array:
     """Return numbers as float32, or as float64 where float32 would round them by a thousandth of their channel's sd or more.
 
@@ -81,12 +56,26 @@ def narrowed(x: Array, axis: int = -1) -> Array:
     return x.astype(np.float64 if rough.any() else np.float32)
 
 
-def normalisation(x: Array, kind: str, channels: Sequence[str], rows: Array | None, what: str) -> dict[str, Any]:
-    """Return the mean and sd of each channel, as `statistics` has them, in the form of `dataset.json`.
+def normalisation(x: Array, kind: str, channels: Sequence[str], what: str) -> dict[str, Any]:
+    """Return mean and population standard deviation of each channel, in the form of `dataset.json`, in one pass over slices.
 
-    what: the name of x for messages. Raises InputError naming the channel that is never measured or never varies.
+    x: in memory or mapped; NaN is a missing value. what: the name of x for messages. Raises InputError naming the channel that is
+    never measured or never varies.
     """
-    mean, sd = statistics(x, 1 if kind == "signals" else -1, rows)
+    axis = 1 if kind == "signals" else x.ndim - 1
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    count, mean, squares = np.zeros((3, *(1 if i in others else n for i, n in enumerate(x.shape))))
+    step = max(1, _CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
+    for start in range(0, len(x), step):
+        part = x[start : start + step].astype(np.float64)
+        n = np.count_nonzero(~np.isnan(part), axis=others, keepdims=True)
+        part_mean = np.nansum(part, axis=others, keepdims=True) / np.maximum(n, 1)
+        both = np.maximum(count + n, 1)
+        shift = part_mean - mean
+        mean = mean + shift * n / both
+        squares = squares + np.nansum((part - part_mean) ** 2, axis=others, keepdims=True) + shift**2 * count * n / both
+        count = count + n
+    sd = np.where(count == 0, np.nan, np.sqrt(squares / np.maximum(count, 1))).ravel()
     if kind == "features":  # In 64 bits a rounded mean leaves a spread of what is constant.
         sd = np.where(np.ptp(x, axis=0) > 0, sd, 0)
     for channel, value in zip(channels, sd, strict=True):
@@ -94,7 +83,7 @@ def normalisation(x: Array, kind: str, channels: Sequence[str], rows: Array | No
             found = f"'{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all rows used"
             remedy = "Check the raw files and the valid ranges, or leave it out."
             raise InputError(f"{what}: {found}; expected a measurement that varies. {remedy}")
-    return {"mean": mean.tolist(), "sd": sd.tolist()}
+    return {"mean": mean.ravel().tolist(), "sd": sd.tolist()}
 
 
 def require_classes(y: Array, parts: Mapping[str, Any], classes: Sequence[str], advice: str) -> None:
@@ -169,7 +158,7 @@ class Writer:
         else:
             splits = self._describe_samples("groups" if kind == "features" else "subjects", classes)
             for split in ("train",) if kind == "features" else ("train", "test"):
-                used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, None, f"x_{split}")
+                used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, f"x_{split}")
         complete = description | {"splits": splits, "normalisation": used, "arrays": self.written}
         text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
@@ -180,7 +169,7 @@ class Writer:
         parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
         for part, rows in list(parts.items())[1:]:
             beside = ~rows & (folds != DEVELOPMENT)
-            normalisation(self.read("x_all", mapped=True), "recordings", names, beside, f"x_all without {part}")
+            normalisation(self.read("x_all")[beside], "recordings", names, f"x_all without {part}")
         if (folds == DEVELOPMENT).any():
             parts["development"] = folds == DEVELOPMENT
         return {part: _counts(y[rows], classes, recordings=groups[rows]) for part, rows in parts.items()}
@@ -190,7 +179,7 @@ class Writer:
         splits = {}
         for split in SPLITS:
             y, name = self.read(f"y_{split}"), f"groups_{split}"
-            advice = "Provide more of them, or divide the data in another way."
+            advice = "Provide more, leave the class out, or change test_share, validation_share or split_seed."
             require_classes(y, {split: slice(None)}, classes, advice)
             splits[split] = _counts(y, classes, **({unit: self.read(name)} if name in self.written else {}))
         return splits

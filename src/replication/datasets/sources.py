@@ -20,7 +20,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clailearn.errors import InputError
-from replication.datasets.files import TREE, checksum_of, describe_files, matching
+from replication.datasets.files import checksum_of, describe_files, matching, shortened
 from replication.runs.config_check import SOURCES
 from replication.runs.registry import read_json
 
@@ -58,18 +58,9 @@ class Raw:
     access: str
     miniature: bool
 
-    def description(self, title: str) -> dict[str, Any]:
-        """Return the entries of `dataset.json` that say where the data come from."""
-        values = asdict(self) | {"title": f"{title} (miniature synthetic)" if self.miniature else title}
-        return {key: value for key, value in values.items() if key != "path"}
-
     def find(self) -> list[Path]:
-        """Return the files of the manifest, or, where it records trees, all files at `path` that the source reads."""
-        if any(f["checksum"].startswith(TREE) for f in self.files):
-            return source_of(self.source).own_files(self.path, f"datasets.{self.dataset}.path")
-        if self.path.is_file() and len(self.files) < 2:
-            return [self.path]
-        return [self.folder / f["file"] for f in self.files]
+        """Return the files of the manifest."""
+        return [self.folder / listed["file"] for listed in self.files]
 
     @property
     def folder(self) -> Path:
@@ -86,11 +77,11 @@ class Raw:
         return path
 
     def check_sizes(self, manifest: Path) -> None:
-        """Raise InputError for a file that is missing or has another size than in `manifest`; those of trees are left out."""
+        """Raise InputError for a file that is missing or has another size than in `manifest`."""
         for listed in self.files:
             path, size = self.folder / listed["file"], listed["size"]
             state = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
-            if state != f"has {size} bytes" and not listed["checksum"].startswith(TREE):
+            if state != f"has {size} bytes":
                 raise InputError(
                     f"{self.dataset}: {path} {state}, expected {size} bytes as {manifest} has it: it has changed since it was "
                     f"verified. Put it back; or add `--forcerun {manifest}` to your snakemake command to verify it anew."
@@ -248,8 +239,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     # Killed attempts leave their temporary folders.
     for left in out_dir.parent.glob(f".{out_dir.name}-*"):
         shutil.rmtree(left)
+    title = settings["title"] + (" (miniature synthetic)" if raw.miniature else "")
+    origin = {**asdict(raw), "title": title, "files": shortened(raw.files)}
+    del origin["path"]
     try:
-        with writing(out_dir, raw.description(settings["title"])) as writer:
+        with writing(out_dir, origin) as writer:
             source_of(raw.source).prepare(raw, writer, settings, seed)
     except InputError as error:
         if (key := f"datasets.{raw.dataset}") in str(error):

@@ -117,7 +117,7 @@ def _inputs(run: Run) -> Inputs:
     kind, variables = info["kind"], info.get("variables", [])
     if kind == "recordings":
         train = recording_rows(run.data, settings, run.id)[0]
-        found = normalisation(run.data["x_all"], kind, variables, train, f"training data of {run.id}")
+        found = normalisation(run.data["x_all"][train], kind, variables, f"training data of {run.id}")
         names = list(hourly_names(variables))
         return Inputs(kind, [len(names)], names, found["mean"], found["sd"], variables=variables)
     separately = kind != "features" and settings["normalise_test_separately"]

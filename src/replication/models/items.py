@@ -221,7 +221,7 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
     if kind == "recordings":
         x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
         rows = recording_rows(data, settings, run_id)
-        found = normalisation(x, kind, data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
+        found = normalisation(x[rows[0]], kind, data.info["variables"], f"training data of fold {run_id.fold}")
         inputs = [hourly_inputs(x[r], groups[r], hours[r], found["mean"], found["sd"]) for r in rows]
         return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
     separately = kind != "features" and settings["normalise_test_separately"]

@@ -270,7 +270,7 @@ def prepare(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) ->
     """Select the stays, average the vital signs by the hour, find the onsets and write the folds."""
     if unknown := [name for name in settings["variables"] if name not in VITALS]:
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
-    with tables.connect(raw.path, writer.scratch(), settings["memory_gb"]) as database:
+    with tables.connect(raw.find(), writer.scratch(), settings["memory_gb"]) as database:
         tables.check_patients(database, raw)
         exclusions = label(database, settings)
         if not count(database, "SELECT count(*) FROM stays"):

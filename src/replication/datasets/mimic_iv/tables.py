@@ -12,7 +12,6 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from clailearn.errors import InputError, kind_of
-from replication.datasets.files import matching
 from replication.datasets.sources import Raw
 
 # The columns that are read of each table; releases differ in the others.
@@ -43,19 +42,15 @@ DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0
 """Checksum of the sorted subject_id of the demo's 100 patients, one a line."""
 
 
-def locate(folder: Path) -> dict[str, Path]:
-    """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/."""
-    roots = [folder]
-    if not (folder / "hosp").is_dir():
-        found = matching(folder, [f"**/hosp/*.csv{ending}" for ending in ("", ".gz")])
-        roots = sorted({table.parent.parent for table in found if table.parent.name == "hosp"})
-    if len(roots) > 1:
-        raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
-    root = roots[0] if roots else folder
-    files = {table: [*filter(Path.is_file, (root / f"{table}.csv.gz", root / f"{table}.csv"))] for table in TABLES}
-    if missing := [f"{table}.csv.gz" for table, paths in files.items() if not paths]:
+def locate(files: Sequence[Path]) -> dict[str, Path]:
+    """Return the file of each table, the packed one of two; raise InputError for a table that lacks, or copies."""
+    root, *others = sorted({file.parent.parent for file in files})
+    if others:
+        raise InputError(f"found {len(others) + 1} copies ({', '.join(map(str, (root, *others)))}); set `path` to one")
+    found = {f"{file.parent.name}/{file.name.partition('.')[0]}": file for file in sorted(files)}
+    if missing := [f"{table}.csv.gz" for table in TABLES if table not in found]:
         raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
-    return {table: paths[0] for table, paths in files.items()}
+    return found
 
 
 def header(path: Path) -> list[str]:
@@ -72,7 +67,7 @@ def header(path: Path) -> list[str]:
         raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
 
 
-def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection:
+def connect(files: Sequence[Path], scratch: Path, memory_gb: float) -> DuckDBPyConnection:
     """Open a database in `scratch` with a view on each table, named as its file, with text in every column."""
     database = duckdb.connect(str(scratch / "mimic.duckdb"))
     # With one thread the order of summation, and so the last bit of an hourly mean, does not vary.
@@ -82,7 +77,7 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
             WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END;
         CREATE MACRO hour_of(time, start) AS CAST(floor(epoch(CAST(time AS TIMESTAMP) - start) / 3600) AS INTEGER)
     """)
-    for table, file in locate(folder).items():
+    for table, file in locate(files).items():
         columns = header(file)
         if missing := [name for name in TABLES[table].split() if name not in columns]:
             # Those that are there are not shown: without its header, a table begins with the row of a patient.

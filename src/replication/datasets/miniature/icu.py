@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from replication.datasets.mimic_iv.sofa import FIO2, PAO2, SPECIMEN
 from replication.datasets.mimic_iv.tables import TABLES, VITALS
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -28,11 +29,7 @@ HEADER = (
 )
 COLUMNS = {table: dict.fromkeys(["subject_id", *read.split(), "hadm_id"]) for table, read in TABLES.items()}
 """The columns that are read of each table, between the identifiers of patient and admission."""
-# Item of each vital sign in icu/chartevents, and the share of the hours in which it is charted.
-_CHARTED = {
-    "HR": (220045, 0.95), "O2Sat": (220277, 0.92), "SBP": (220179, 0.9), "MAP": (220181, 0.9), "DBP": (220180, 0.9),
-    "Resp": (220210, 0.93), "Temp": (223761, 0.35),
-}  # fmt: skip
+_CHARTED = (0.95, 0.92, 0.35, 0.9, 0.9, 0.9, 0.93)  # the share of the hours in which each vital sign is
 
 
 def vital_signs(hours: int, onset: int | None, rng: np.random.Generator) -> NDArray[Any]:
@@ -96,94 +93,100 @@ def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) 
     return written
 
 
-class _Stay:
-    """A stay and the `rows` of all tables, to which it adds its own; `keys` are its identifiers."""
+class Ward:
+    """Rows of the tables by stay: `keys` has the identifiers of stay n, and hours count from its start."""
 
-    def __init__(self, rows: Rows, number: int, patient: int, start: datetime.datetime) -> None:
-        self.rows, self.start, self.number = rows, start, number
-        self.keys = {
-            "subject_id": 10_000_000 + 37 * patient,
-            "hadm_id": 20_000_000 + 41 * number,
-            "stay_id": 30_000_000 + 43 * number,
-        }
+    def __init__(self) -> None:
+        self.rows: Rows = {table: [] for table in COLUMNS}
+        self.keys: dict[int, dict[str, int]] = {}
+        self.starts: dict[int, datetime.datetime] = {}
 
-    def at(self, hour: float) -> str:
-        return f"{self.start + datetime.timedelta(hours=float(hour)):%Y-%m-%d %H:%M:%S}"
+    def at(self, n: int, hour: float) -> str:
+        return f"{self.starts[n] + datetime.timedelta(hours=float(hour)):%Y-%m-%d %H:%M:%S}"
 
-    def add(self, table: str, **cells: Any) -> None:
+    def add(self, table: str, n: int, **cells: Any) -> None:
         """Add a row with the identifiers that the table has."""
-        known = {name: value for name, value in self.keys.items() if name in COLUMNS[table]}
+        known = {name: value for name, value in self.keys[n].items() if name in COLUMNS[table]}
         self.rows[table].append(known | cells)
 
-    def chart(self, hour: float, item: int, value: str, number: Any) -> None:
-        self.add("icu/chartevents", charttime=self.at(hour), itemid=item, value=value, valuenum=number)
+    def chart(self, n: int, hour: float, item: int, value: Any, text: str = "") -> None:
+        cells = {"itemid": item, "value": text or value, "valuenum": value}
+        self.add("icu/chartevents", n, charttime=self.at(n, hour), **cells)
 
-    def output(self, hour: float, item: int, volume: int) -> None:
+    def output(self, n: int, hour: float, item: int, volume: float) -> None:
         """Chart what left the body or entered the bladder, in mL."""
-        self.add("icu/outputevents", charttime=self.at(hour), itemid=item, value=volume)
+        self.add("icu/outputevents", n, charttime=self.at(n, hour), itemid=item, value=volume)
 
-    def measure(self, hour: float, specimen: int, values: Mapping[int, str], **patient: Any) -> None:
-        for item, value in values.items():
-            number = value if value.replace(".", "", 1).isdigit() else ""
-            cells = {"itemid": item, "value": value, "valuenum": number}
-            specimen_id = 430_000 * self.number + specimen
-            self.add("hosp/labevents", specimen_id=specimen_id, charttime=self.at(hour), **cells, **patient)
+    def lab(self, n: int, hour: float, item: int, value: Any, specimen: int | None = None, **patient: Any) -> None:
+        specimen = len(self.rows["hosp/labevents"]) if specimen is None else specimen
+        cells = {"itemid": item, "value": value, "valuenum": "" if isinstance(value, str) else value}
+        self.add("hosp/labevents", n, charttime=self.at(n, hour), specimen_id=specimen, **cells, **patient)
 
-    def culture(self, hour: float, timed: bool) -> None:
+    def gas(self, n: int, hour: float, pao2: float, fio2: float | None = None, drawn: str = "ART.") -> None:
+        """Add a blood gas; `fio2` is measured with it."""
+        specimen = len(self.rows["hosp/labevents"])
+        self.lab(n, hour, SPECIMEN, drawn, specimen)
+        self.lab(n, hour, PAO2, pao2, specimen)
+        if fio2 is not None:
+            self.lab(n, hour, FIO2, fio2, specimen)
+
+    def culture(self, n: int, hour: float, timed: bool = True) -> None:
         """Add a blood culture, with its time or its day alone."""
-        day, time = self.at(hour)[:10] + " 00:00:00", self.at(hour) if timed else ""
-        self.add("hosp/microbiologyevents", chartdate=day, charttime=time)
+        time = self.at(n, hour)
+        self.add("hosp/microbiologyevents", n, chartdate=time[:10] + " 00:00:00", charttime=time if timed else "")
 
-    def drug(self, hour: float, name: str, route: str) -> None:
-        """Prescribe a drug for three days."""
-        start, until = self.at(hour), self.at(hour + 72)
-        self.add("hosp/prescriptions", starttime=start, stoptime=until, drug=name, route=route)
+    def drug(self, n: int, hour: float, name: str = "Vancomycin", route: str = "IV", stop: float | None = None) -> None:
+        until = "" if stop is None else self.at(n, stop)
+        self.add("hosp/prescriptions", n, starttime=self.at(n, hour), stoptime=until, drug=name, route=route)
 
 
 def mimic_iv(folder: Path, rng: np.random.Generator) -> list[Path]:
     """Write 80 ICU stays of 74 patients, about half of them with an onset of sepsis; one is too short to keep."""
-    rows: Rows = {table: [] for table in COLUMNS}
-    for number in range(80):
-        again = number >= 74
-        start = datetime.datetime(2150, 1, 1, 7, 20) + datetime.timedelta(days=30 * number + (4000 if again else 0))
-        stay = _Stay(rows, number, number - 74 if again else number, start)
-        hours = 6 if number == 5 else int(rng.integers(30, 80))
-        septic = hours > 20 and (number % 2 == 0)
+    ward = Ward()
+    for n in range(80):
+        again = n >= 74
+        days = 30 * n + (4000 if again else 0)
+        ward.starts[n] = datetime.datetime(2150, 1, 1, 7, 20) + datetime.timedelta(days=days)
+        patient = n - 74 if again else n
+        ward.keys[n] = {
+            "subject_id": 10_000_000 + 37 * patient, "hadm_id": 20_000_000 + 41 * n, "stay_id": 30_000_000 + 43 * n
+        }  # fmt: skip
+        hours = 6 if n == 5 else int(rng.integers(30, 80))
+        septic = hours > 20 and (n % 2 == 0)
         onset = int(rng.integers(14, max(hours - 8, 16))) if septic else None
         if not again:
-            stay.add("hosp/patients", anchor_age=int(rng.integers(19, 91)), anchor_year=start.year)
-        stay.add("icu/icustays", intime=stay.at(0), outtime=stay.at(hours - 0.3))
-        _chart(stay, vital_signs(hours, onset, rng), rng)
-        _laboratory(stay, hours, onset, rng)
-        if number % 3 == 0:
-            _ventilation(stay, hours, onset, hamilton=number % 2 == 0)
-        if number % 5 == 0:  # irrigation of the bladder: more comes out than goes in
+            ward.add("hosp/patients", n, anchor_age=int(rng.integers(19, 91)), anchor_year=ward.starts[n].year)
+        ward.add("icu/icustays", n, intime=ward.at(n, 0), outtime=ward.at(n, hours - 0.3))
+        _chart(ward, n, vital_signs(hours, onset, rng), rng)
+        _laboratory(ward, n, hours, onset, rng)
+        if n % 3 == 0:
+            _ventilation(ward, n, hours, onset, hamilton=n % 2 == 0)
+        if n % 5 == 0:  # irrigation of the bladder: more comes out than goes in
             for hour in range(3, hours, 12):
-                stay.output(hour, 227488, 1000)
-                stay.output(hour, 227489, 1100)
-        _infection(stay, hours, onset, rng)
-    return write_tables(folder, rows)
+                ward.output(n, hour, 227488, 1000)
+                ward.output(n, hour, 227489, 1100)
+        _infection(ward, n, hours, onset, rng)
+    return write_tables(folder, ward.rows)
 
 
-def _chart(stay: _Stay, values: NDArray[Any], rng: np.random.Generator) -> None:
+def _chart(ward: Ward, n: int, values: NDArray[Any], rng: np.random.Generator) -> None:
     """Add the vital signs, coma scale and urine of a stay; a few values are impossible, and times fall between hours."""
     for hour, hourly in enumerate(values):
-        for name, value in zip(VITALS, hourly, strict=True):
-            item, share = _CHARTED[name]
+        for (name, items), value, share in zip(VITALS.items(), hourly, _CHARTED, strict=True):
             if rng.random() > share:
                 continue
             if rng.random() < 0.002:
                 value = 9999.0
             if name == "Temp" and value < 100:
                 value = value * 9 / 5 + 32
-            stay.chart(hour + rng.random() * 0.6, item, f"{value:.1f}", f"{value:.1f}")
+            ward.chart(n, hour + rng.random() * 0.6, items[0], f"{value:.1f}")
         if hour % 4 == 0:
             for item, best in ((220739, 4), (223900, 5), (223901, 6)):
-                stay.chart(hour, item, "", best)
-            stay.output(hour + 0.5, 226559, int(rng.integers(160, 420)))
+                ward.chart(n, hour, item, best)
+            ward.output(n, hour + 0.5, 226559, int(rng.integers(160, 420)))
 
 
-def _laboratory(stay: _Stay, hours: int, onset: int | None, rng: np.random.Generator) -> None:
+def _laboratory(ward: Ward, n: int, hours: int, onset: int | None, rng: np.random.Generator) -> None:
     """Add laboratory values every eight hours, worse from two hours before an onset, and noradrenaline for some stays."""
     for hour in range(1, hours, 8):
         ill = onset is not None and hour >= onset - 2
@@ -192,43 +195,40 @@ def _laboratory(stay: _Stay, hours: int, onset: int | None, rng: np.random.Gener
             (50885, rng.uniform(2.1, 4) if ill else rng.uniform(0.3, 1.1)),
             (50912, rng.uniform(1.3, 1.9) if ill else rng.uniform(0.6, 1.1)),
         ):
-            patient = {} if rng.random() < 0.9 else {"hadm_id": ""}
-            stay.measure(hour, 10 * hour, {item: f"{value:.1f}"}, **patient)
+            patient: dict[str, Any] = {} if rng.random() < 0.9 else {"hadm_id": ""}
+            ward.lab(n, hour, item, round(value, 1), **patient)
     if onset is not None and rng.random() < 0.5:
-        first, last = stay.at(onset + 1), stay.at(onset + 6)
-        stay.add("icu/inputevents", starttime=first, endtime=last, itemid=221906, rate=0.08, rateuom="mcg/kg/min")
+        first, last = ward.at(n, onset + 1), ward.at(n, onset + 6)
+        ward.add("icu/inputevents", n, starttime=first, endtime=last, itemid=221906, rate=0.08, rateuom="mcg/kg/min")
 
 
-def _ventilation(stay: _Stay, hours: int, onset: int | None, hamilton: bool) -> None:
+def _ventilation(ward: Ward, n: int, hours: int, onset: int | None, hamilton: bool) -> None:
     """Add a ventilator in the first half of a stay, then its standby and a cannula, and blood gases throughout.
 
     An arterial gas falls to a ratio below 300 from two hours before an onset. A venous gas would score, if it counted.
     """
-    half = hours // 2
+    half, mode = hours // 2, (229314, "APV (cmv)") if hamilton else (223849, "CMV/ASSIST")
     for hour in range(1, hours, 4):
-        charted = {223835: "50", (229314 if hamilton else 223849): "APV (cmv)" if hamilton else "CMV/ASSIST"}
-        if hour >= half:
-            charted = {223835: "0.4", 223849: "Standby", 226732: "Nasal cannula"}
-        for item, value in charted.items():
-            stay.chart(hour, item, value, value if item == 223835 else "")
+        ward.chart(n, hour, 223835, 50 if hour < half else 0.4)
+        for item, text in [mode] if hour < half else [(223849, "Standby"), (226732, "Nasal cannula")]:
+            ward.chart(n, hour, item, "", text)
     for hour in range(2, hours, 8):
         ratio, percent = (250 if onset is not None and hour >= onset - 2 else 450), 50 if hour < half else 40
-        arterial = {52033: "ART.", 50821: f"{ratio * percent / 100:.0f}"}
-        stay.measure(hour, 10 * hour + 1, arterial | ({50816: f"{percent}"} if hour % 16 == 2 else {}))
-        stay.measure(hour + 0.5, 10 * hour + 2, {52033: "VEN.", 50821: "35"})
+        ward.gas(n, hour, ratio * percent // 100, percent if hour % 16 == 2 else None)
+        ward.gas(n, hour + 0.5, 35, drawn="VEN.")
 
 
-def _infection(stay: _Stay, hours: int, onset: int | None, rng: np.random.Generator) -> None:
+def _infection(ward: Ward, n: int, hours: int, onset: int | None, rng: np.random.Generator) -> None:
     """Add cultures and antibiotics around an onset; stays without one get at most one of the two, and all an eye ointment."""
     if onset is not None:
-        stay.culture(onset, timed=True)
-        stay.culture(onset + 5, timed=True)
-        stay.drug(onset + 2, "Vancomycin", "IV")
-        stay.drug(onset + 3, "Piperacillin-Tazobactam", "IV")
-        stay.drug(onset + 20, "Ciprofloxacin HCl", "PO/NG")
+        ward.culture(n, onset)
+        ward.culture(n, onset + 5)
+        ward.drug(n, onset + 2, stop=onset + 74)
+        ward.drug(n, onset + 3, "Piperacillin-Tazobactam", stop=onset + 75)
+        ward.drug(n, onset + 20, "Ciprofloxacin HCl", "PO/NG", onset + 92)
     elif rng.random() < 0.4:
-        stay.culture(hours / 2, timed=rng.random() < 0.5)
+        ward.culture(n, hours / 2, timed=rng.random() < 0.5)
     elif rng.random() < 0.4:
-        stay.drug(hours / 2, "CefazoLIN", "IV")
-    stay.drug(2, "Erythromycin 0.5% Ophth Oint", "BOTH EYES")
-    stay.drug(1, "Acetaminophen", "PO/NG")
+        ward.drug(n, hours / 2, "CefazoLIN", stop=hours / 2 + 72)
+    ward.drug(n, 2, "Erythromycin 0.5% Ophth Oint", "BOTH EYES", 74)
+    ward.drug(n, 1, "Acetaminophen", "PO/NG", 73)
