@@ -59,7 +59,8 @@ def learn_joint(encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, set
     A step has a group of batches, of which the first is the anchor. Groups of n references, which share no batch, are embedded in
     one pass, so that BatchNorm treats anchor and references alike.
     """
-    theta, shuffle, n = [*encoder.parameters(), *kernel.parameters()], shuffler(), settings.references
+    optimiser = torch.optim.SGD([*encoder.parameters(), *kernel.parameters()], ETA)
+    shuffle, n = shuffler(), settings.references
     for _ in range(settings.epochs):
         order = shuffle(len(x))
         batches = printed.partition(x[order], labels[order], BATCH)
@@ -68,7 +69,7 @@ def learn_joint(encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, set
         else:
             groups = [batches[first : first + 1 + n] for first in range(0, len(batches) - n, n + 1)]
         for group in groups:
-            printed.zero_grad(theta)
+            optimiser.zero_grad()
             inputs = [x_batch for x_batch, _ in group]
             z_t, *z_later = map(encoder, inputs) if n == "all" else encoder(torch.cat(inputs)).split(BATCH, dim=1)
             (_, y_t), *later = group
@@ -79,7 +80,7 @@ def learn_joint(encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, set
                     loss = (printed_similarity(kernel)(z_t[k], z_r[k]) - target).square().mean()
                     weight = 1 if settings.reference_reduction == "sum" else 1 / len(later)
                     (weight * loss / len(z_t)).backward(retain_graph=True)
-            printed.descend(theta, ETA)
+            optimiser.step()
 
 
 def assert_as_printed(trunk: str, family: str, classes: int, settings: TrainingSettings) -> None:

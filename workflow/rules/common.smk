@@ -120,13 +120,10 @@ def settings_of_cell(*keys):
 
 
 def projected_settings(wildcards):
-    """What made the embeddings that are projected; those of the dataset where there are none."""
+    """What made the embeddings that are projected, if there are any."""
     runs = outputs.projected_run(config, wildcards.dataset)
-    settings = (
-        run_settings.model_settings(config, wildcards.dataset, runs[0].cell)
-        if runs
-        else run_settings.dataset_settings(config, wildcards.dataset)
-    )
+    model = runs[0].cell if runs else registry.CLAI[0]
+    settings = run_settings.model_settings(config, wildcards.dataset, model)
     return run_settings.select(settings, ["threads", "embedding_size", "encoder", "kernel"])
 
 

@@ -5,7 +5,7 @@ Tests hold the fast code equal to them, and the benchmark measures Algorithm 3. 
 +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1 (Algorithms 3 and 4).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -58,12 +58,13 @@ def learn_binary(
 
     `similarity()` returns K with its present parameters.
     """
+    optimiser = torch.optim.SGD(theta, eta)
     for _ in range(epochs):
         order = shuffle(len(x))
         batches = partition(x[order], y[order], batch_size)
         m = len(batches)
         for t in range(m - 1):
-            zero_grad(theta)
+            optimiser.zero_grad()
             x_t, y_t = batches[t]
             z_t = phi(x_t)
             for r in range(t + 1, m):
@@ -72,7 +73,7 @@ def learn_binary(
                 s = similarity()(z_t, z_r)
                 loss = (s - target(y_t, y_r)).square().sum() / batch_size**2
                 loss.backward(retain_graph=True)
-            descend(theta, eta)
+            optimiser.step()
 
 
 def learn_multiclass(
@@ -137,17 +138,3 @@ def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tenso
 def relabel(y: Tensor, k: int, dtype: torch.dtype) -> Tensor:
     """Return y^k: +1 where y = k, -1 otherwise (section III-D1)."""
     return torch.where(y == k, 1, -1).to(dtype)
-
-
-def zero_grad(theta: Iterable[Tensor]) -> None:
-    """Forget the gradients of theta."""
-    for parameter in theta:
-        parameter.grad = None
-
-
-def descend(theta: Iterable[Tensor], eta: float) -> None:
-    """Step down the gradient: theta <- theta - eta grad."""
-    with torch.no_grad():
-        for parameter in theta:
-            if parameter.grad is not None:
-                parameter -= eta * parameter.grad

@@ -62,7 +62,13 @@ def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) 
 
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """
-    from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
+    from sklearn.metrics import (
+        accuracy_score,
+        brier_score_loss,
+        cohen_kappa_score,
+        f1_score,
+        precision_recall_fscore_support,
+    )
 
     y, raw, scaled = np.asarray(y), class_probabilities(probability), class_probabilities(calibrated)
     predicted, classes = raw.argmax(axis=1), raw.shape[1]
@@ -87,7 +93,7 @@ def sample_metrics(y: ArrayLike, probability: ArrayLike, calibrated: ArrayLike) 
         **{f"ece_scaled_{n}": top_label_error(y, scaled, bins=n) for n in OTHER_BINS},
         "log_loss": log_loss(y, raw),
         "log_loss_scaled": log_loss(y, scaled),
-        "brier_scaled": brier(y, scaled),
+        "brier_scaled": float(brier_score_loss(y, scaled, labels=np.arange(classes), scale_by_half=True)),
     }
 
 
@@ -100,12 +106,6 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike) -> float:
     return float(mean_log_loss(y, normalised, labels=np.arange(normalised.shape[1])))
 
 
-def brier(y: ArrayLike, probabilities: ArrayLike) -> float:
-    """Return the Brier score of probabilities (N, C) for class indices (N,)."""
-    indicator = np.eye(np.shape(probabilities)[1])[np.asarray(y)]
-    return float(np.square(np.asarray(probabilities, dtype=np.float64) - indicator).sum(axis=1).mean() / 2)
-
-
 def binary_metrics(
     y: ArrayLike, score: ArrayLike, probability: ArrayLike, calibrated: ArrayLike, threshold: float | None
 ) -> dict[str, float]:
@@ -115,7 +115,7 @@ def binary_metrics(
     _calibrated, after calibration. f1_validation is by a `threshold` that `choose_threshold` chose on validation data, if there
     is one. Raises InputError for probabilities outside [0, 1].
     """
-    from sklearn.metrics import average_precision_score
+    from sklearn.metrics import average_precision_score, brier_score_loss
 
     y = np.asarray(y).astype(np.int64)
     score, probability, calibrated = (np.asarray(x, dtype=np.float64) for x in (score, probability, calibrated))
@@ -125,7 +125,7 @@ def binary_metrics(
         found = {
             "ece": top_label_error(y, both),
             "ece_positive_rate": expected_calibration_error(p, y),
-            "brier": brier(y, both),
+            "brier": float(brier_score_loss(y, both, labels=[0, 1], scale_by_half=True)),
             "log_loss": log_loss(y, both),
         }
         calibration |= {f"{name}{ending}": value for name, value in found.items()}

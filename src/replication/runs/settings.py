@@ -8,7 +8,7 @@ last. Settings are nested dictionaries; a dotted key such as `training.epochs` n
 import copy
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from math import isnan, sqrt
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +210,7 @@ def study_settings(settings: Mapping[str, Any], study: str, *chosen: Mapping[str
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
     """Return the settings of a cell's runs, with `model`: its study's, `tuned` ones first, then its variants' or trial's."""
     entry = settings["studies"][study]
-    if "trials" in entry:
+    if "tuning" in entry:
         variants = [trial_settings(settings, study, cell)]
     else:
         variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
@@ -246,28 +246,23 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the studies that the tunings are, by name; `tuning` is its key, `trials` the model and number of each cell."""
+    """Return the studies that the tunings are, by name; `tuning` is its key."""
     studies = {}
     for name, tuning in settings["tuning"].items():
-        dataset, numbers = tuning.get("dataset", name), range(tuning["trials"])
-        in_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{name}"] = {
-            "dataset": dataset,
+            "dataset": tuning.get("dataset", name),
             "tuning": name,
             **{key: tuning[key] for key in ("scored_on", "seeds", "overrides")},
-            "folds": [0] if in_folds else [None],
-            "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
-            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
+            "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in range(tuning["trials"])]}],
         }
     return studies
 
 
 def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
     """Return the model of a trial and, in their blocks, the settings that it draws."""
-    entry = settings["studies"][study]
-    model, number = entry["trials"][cell]
-    tuning = settings["tuning"][entry["tuning"]]
-    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
+    model, _, number = cell.rpartition("_trial")
+    tuning = settings["tuning"][settings["studies"][study]["tuning"]]
+    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[int(number)]}
 
 
 # Runs
@@ -290,8 +285,8 @@ def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
     """Return the runs of all cells of a study: one a seed and, where it is scored on folds, one a fold."""
     entry = settings["studies"][study]
     own_seeds = entry.get("variant_seeds") or {}
-    development = entry["scored_on"] == "development"
-    folds = entry.get("folds", [None] if development else folds_of(settings, entry["dataset"]))
+    folds = [None] if entry["scored_on"] == "development" else folds_of(settings, entry["dataset"])
+    folds = folds[:1] if "tuning" in entry else folds  # trials have the first alone
     return [
         RunId(study, cell, seed, fold)
         for cell, variants in cells(settings, study).items()
@@ -358,12 +353,6 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
 def _expect(name: str, names: Collection[str], kind: str) -> None:
     if name not in names:
         raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(names)}; correct the name")
-
-
-def standard_error(deviations: Iterable[float], seeds: int) -> float:
-    """Return the standard error of a trial's mean over seeds, the variance pooled over trials; nan for one seed."""
-    squares = [deviation**2 for deviation in deviations]
-    return sqrt(sum(squares) / len(squares) / seeds)
 
 
 def chosen_trial(means: Sequence[float], error: float) -> int:

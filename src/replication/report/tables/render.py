@@ -28,7 +28,7 @@ from replication.report.tables import paper
 from replication.report.tables.layout import DASH, Block, Layout, pivot, reasons, to_latex, to_markdown
 from replication.report.texts import REPORTED, caption, printed
 from replication.runs.registry import BENCHMARK, CLAI, PREFIX
-from replication.runs.settings import chosen_trial, standard_error
+from replication.runs.settings import chosen_trial
 
 Blocks = Sequence[Block]
 Frame = Callable[[Evidence, Blocks], pd.DataFrame]
@@ -249,7 +249,9 @@ def trials(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
         runs = evidence.runs(tuning)
         minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
         for _, own in _scores(evidence, tuning).groupby("model", sort=False):
-            error = standard_error(own["sd"], int(own["n"].max()))
+            error = np.sqrt(
+                sum(own["sd"] ** 2) / len(own) / own["n"].max()
+            )  # of a mean, the variance pooled over trials
             chosen = own["trial"] == own["trial"].iloc[chosen_trial(own["mean"].tolist(), error)]
             of_model = evidence.runs(tuning, list(own["cell"]))
             settings = pd.json_normalize([run["settings"] for run in of_model]).set_axis(list(map(run_cell, of_model)))
