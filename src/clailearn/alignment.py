@@ -6,12 +6,12 @@ class.
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from clailearn.kernels import Kernel, build
+from clailearn.kernels import Kernel
 
 Target = Literal["zero", "product", "simplex"]
 
@@ -26,26 +26,17 @@ def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
     return (labels.unsqueeze(0) == classes).float().mul_(2).sub_(1)
 
 
-class TargetMatrix(NamedTuple):
-    """Target similarities `values` (K, A, R), and `weights` of pairs of the same shape; None for equal weights."""
-
-    values: Tensor
-    weights: Tensor | None
-
-
-def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatrix:
-    """Return the target similarities of anchors with signs (K, A) and references with signs (K, R).
+def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> Tensor:
+    """Return the target similarities (K, A, R) of anchors with signs (K, A) and references with signs (K, R).
 
     * `product`: y y', +1 or -1 (Algorithms 1 and 3 as printed).
     * `zero`: 0 where both are negative, else y y' (the paper's equation, section III-D1).
     """
+    product = anchor.unsqueeze(-1) * reference.unsqueeze(-2)
     if kind == "product":
-        return TargetMatrix(anchor.unsqueeze(-1) * reference.unsqueeze(-2), None)
+        return product
     if kind == "zero":
-        # With indicators p of positives and n of negatives: T = p y' - n p'.
-        positive, negative = (1 + anchor) / 2, (1 - anchor) / 2
-        values = torch.stack([positive, -negative], -1) @ torch.stack([reference, (1 + reference) / 2], -2)
-        return TargetMatrix(values, None)
+        return product - (1 - anchor).unsqueeze(-1) * (1 - reference).unsqueeze(-2) / 4
     raise ValueError(f"target is {kind!r}, expected zero or product for embeddings under conditions")
 
 
@@ -63,8 +54,8 @@ def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) 
     return torch.where(anchor.unsqueeze(-1) == reference.unsqueeze(-2), 1.0, others[kind])
 
 
-def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:
-    """Weight the pairs so that positives and negatives have equal weight, among anchors and among references.
+def balanced(anchor: Tensor, reference: Tensor) -> Tensor:
+    """Return weights of pairs (K, A, R) by which positives and negatives count alike, among anchors and among references.
 
     The weight of a pair is the product of its samples' weights, each 1 / (samples of the same sign in the batch). Without
     weights, 96 % of the pairs are pairs of negatives where 2 % of the samples are positive. Signs (K, A) and (K, R).
@@ -75,18 +66,18 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
         count = positive.sum(-1, keepdim=True)
         return 1 / torch.where(positive, count, signs.shape[-1] - count).to(signs.dtype)
 
-    return TargetMatrix(target.values, weights(anchor).unsqueeze(-1) * weights(reference).unsqueeze(-2))
+    return weights(anchor).unsqueeze(-1) * weights(reference).unsqueeze(-2)
 
 
-def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
+def alignment_loss(similarity: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9), weighted where there are weights."""
-    squared = nn.functional.mse_loss(similarity, target.values, reduction="none")
-    if target.weights is None:
+    squared = nn.functional.mse_loss(similarity, target, reduction="none")
+    if weights is None:
         return squared.mean((-2, -1))
-    return (squared * target.weights).sum((-2, -1)) / target.weights.sum((-2, -1))
+    return (squared * weights).sum((-2, -1)) / weights.sum((-2, -1))
 
 
-def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
+def alignment_scores(similarity: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights.
 
     The alignment is <S, T> / (||S|| ||T||) (equation 5). The centred alignment is that after centring rows and columns
@@ -96,10 +87,9 @@ def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, 
     Training calls this at each step, so without weights it writes one matrix only. With centring C, <C S C, C T C> is
     <C S C, T>, and the norm of C T C follows from the sums of rows and columns of T, which for targets of 0 and ±1 are exact.
     """
-    s, t = similarity, target.values.to(similarity.dtype)
-    if target.weights is not None:
-        root = target.weights.sqrt()
-        s, t = s * root, t * root
+    s, t = similarity, target.to(similarity.dtype)
+    if weights is not None:
+        s, t = s * weights.sqrt(), t * weights.sqrt()
     means = s.mean(-1, keepdim=True)
     centred = (s - means).sub_(s.mean(-2, keepdim=True) - means.mean(-2, keepdim=True))
     rows, columns = t.sum(-1).double(), t.sum(-2).double()
@@ -159,17 +149,9 @@ def checked_embeddings(kernel: Kernel, *embeddings: Tensor) -> list[Tensor]:
         if z.shape[-1] != (width := getattr(kernel, "size", embeddings[0].shape[-1])):
             raise ValueError(
                 f"found embeddings of {z.shape[-1]} dimensions, expected {width}, as the kernel or the other embeddings have; "
-                "give the kernel this size (embedding_size of a loss), or change the encoder"
+                "give the kernel this size, or change the encoder"
             )
     return [z.float() if z.dtype in (torch.bfloat16, torch.float16) else z for z in embeddings]
-
-
-def named_kernel(kernel: Kernel | str, size: int) -> Kernel:
-    """Return a kernel, or the one of this name for embeddings of `size` dimensions; raise ValueError for anything else."""
-    if isinstance(kernel, str):
-        kernel = build(kernel, size, "full")
-    checked_embeddings(kernel)
-    return kernel
 
 
 def compared_with(
@@ -199,13 +181,11 @@ class AlignmentLoss(nn.Module):
     T follows from the signs y of the labels, +1 for the class of the condition, and the loss is the mean over conditions.
 
     Args:
-        kernel: compares embeddings, or its name, such as `gaussian`. Its parameters, such as the metric of `MahalanobisGaussian`,
-            are trained with the encoder's.
+        kernel: compares embeddings. Its parameters, such as the metric of `MahalanobisGaussian`, are trained with the encoder's.
         target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero` or
             `product` (`clailearn.alignment.target_matrix`). The paper has `product` for two classes under one condition.
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
-        embedding_size: L, for a kernel by name.
 
     >>> import torch
     >>> from clailearn.kernels import Cosine
@@ -217,14 +197,13 @@ class AlignmentLoss(nn.Module):
 
     def __init__(
         self,
-        kernel: Kernel | str,
+        kernel: Kernel,
         target: Target = "zero",
         classes: int | None = None,
         pair_weighting: str = "none",
-        embedding_size: int = 16,
     ) -> None:
         super().__init__()
-        kernel = named_kernel(kernel, embedding_size)
+        checked_embeddings(kernel)
         if target == "simplex" and (classes or 0) < 2:
             raise ValueError("target is 'simplex', which needs classes, the number of all classes")
         if pair_weighting not in ("none", "balanced"):
@@ -260,14 +239,12 @@ class AlignmentLoss(nn.Module):
 
     def compare(
         self, anchors: Tensor, labels: Tensor, references: Tensor, reference_labels: Tensor
-    ) -> tuple[Tensor, TargetMatrix]:
-        """Return similarities and targets, (K, A, R), without conditions (1, A, R); arguments as those of `forward`."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return similarities, targets and weights of pairs, if any, (K, A, R), without conditions (1, A, R)."""
         similarity = self.kernel(anchors, references)
         if anchors.ndim == 2:
             values = class_target(labels, reference_labels, max(self.classes or 2, 2), self.target)
-            return similarity.unsqueeze(0), TargetMatrix(values.to(similarity.dtype).unsqueeze(0), None)
+            return similarity.unsqueeze(0), values.to(similarity.dtype).unsqueeze(0), None
         y_anchor, y_reference = (one_vs_rest(y, len(anchors)).to(similarity.dtype) for y in (labels, reference_labels))
-        target = target_matrix(y_anchor, y_reference, self.target)
-        if self.pair_weighting == "balanced":
-            target = balanced(target, y_anchor, y_reference)
-        return similarity, target
+        weights = balanced(y_anchor, y_reference) if self.pair_weighting == "balanced" else None
+        return similarity, target_matrix(y_anchor, y_reference, self.target), weights

@@ -30,11 +30,6 @@ def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
     return float(np.exp(minimum.x))
 
 
-def scaled_softmax(scores: ArrayLike, temperature: float) -> NDArray[np.float64]:
-    """Return softmax(scores / temperature), (N, C) -> (N, C); temperature 1 is the mapping of the paper."""
-    return np.asarray(softmax(np.asarray(scores, dtype=np.float64) / temperature, axis=1))
-
-
 @dataclass(frozen=True)
 class LogisticCalibration:
     """The probability of the positive class as sigmoid(slope * score + intercept)."""
@@ -100,7 +95,7 @@ def calibrated(scores: ArrayLike, calibration: Calibration, *, log_odds: bool = 
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape[1] > 2 or log_odds:
         halves = scores / 2 if scores.shape[1] == 2 else scores
-        return scaled_softmax(halves, calibration if isinstance(calibration, float) else 1.0)
+        return np.asarray(softmax(halves / (calibration if isinstance(calibration, float) else 1.0), axis=1))
     f = scores[:, 1]
     positive = calibration(f) if isinstance(calibration, LogisticCalibration) else positive_probability(f)
     return np.stack([1 - positive, positive], axis=1)

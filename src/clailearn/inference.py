@@ -243,10 +243,8 @@ def scores_by(means: ParzenMeans, rule: Rule) -> Tensor:
 
 
 def class_scores(f: Tensor) -> Tensor:
-    """Return f of K conditions, (K, P), as scores of the classes, (P, C): of two classes -f and f."""
+    """Return f of K conditions, (K, P), as scores of the classes, (P, C), of two -f and f.
+
+    The largest is the class: the argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2).
+    """
     return f.T if len(f) > 1 else torch.cat([-f, f]).T
-
-
-def predict_labels(f: Tensor) -> Tensor:
-    """Return class indices (P,): the argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2)."""
-    return class_scores(f).argmax(1)

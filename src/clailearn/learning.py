@@ -212,10 +212,10 @@ def _compare(
     loss: AlignmentLoss, anchor: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Figures]:
     """Return the loss, a mean over conditions, of an anchor and a reference batch, and the figures of the history."""
-    similarity, target = loss.compare(*anchor, *reference)
-    value = alignment_loss(similarity, target).mean()
+    compared = loss.compare(*anchor, *reference)
+    value = alignment_loss(*compared).mean()
     with torch.no_grad():
-        raw, centred = alignment_scores(similarity, target)
+        raw, centred = alignment_scores(*compared)
     return value, {"loss": value.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clailearn.alignment import checked_labels, compared_with, named_kernel, one_vs_rest
+from clailearn.alignment import checked_embeddings, checked_labels, compared_with, one_vs_rest
 from clailearn.kernels import Kernel
 
 
@@ -22,8 +22,7 @@ class ParzenLoss(nn.Module):
     relative is the Nadaraya-Watson head (Wang & Sabuncu 2023), which votes by a softmax of distances in one embedding.
 
     Args:
-        kernel: compares embeddings, or its name, such as `gaussian`. Its parameters are trained with the encoder's.
-        embedding_size: L, for a kernel by name.
+        kernel: compares embeddings. Its parameters are trained with the encoder's.
 
     >>> from clailearn.kernels import MahalanobisGaussian
     >>> loss = ParzenLoss(MahalanobisGaussian(1, "identity"))
@@ -32,9 +31,10 @@ class ParzenLoss(nn.Module):
     True
     """
 
-    def __init__(self, kernel: Kernel | str, embedding_size: int = 4) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         super().__init__()
-        self.kernel = named_kernel(kernel, embedding_size)
+        checked_embeddings(kernel)
+        self.kernel = kernel
 
     def forward(
         self,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, softmax
 
-from clailearn.calibration import scaled_softmax
 from replication.experiments.predictions import Samples, measure_predictions, save_predictions, save_samples
 from replication.metrics.intervals import Fitted, Predictions, compare_models
 from replication.runs.run import COLUMNS, RunId, gather
@@ -22,7 +21,7 @@ def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[Run
     runs = {}
     for seed in range(seeds):
         score = (rng.normal(size=(len(y), 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
-        parts = (score, scaled_softmax(score, 1), scaled_softmax(score, TEMPERATURE))
+        parts = (score, softmax(score, axis=1), softmax(score / TEMPERATURE, axis=1))
         single = [part.astype(np.float32) for part in parts]
         runs[RunId("pathmnist", model, seed)] = Predictions(*single, calibration=Fitted(TEMPERATURE))
     return Samples(y, np.arange(len(y))), runs

@@ -215,12 +215,6 @@ def test_missing_labels_and_groups_are_refused(name: str, missing: Any) -> None:
         CLaIClassifier(epochs=1).fit(IRIS[0], **{"y": IRIS[1], "groups": IRIS[1], name: missing})
 
 
-def test_weights_by_position_are_not_taken_for_groups() -> None:
-    X, y = IRIS
-    with pytest.raises(TypeError, match="positional arguments"):
-        CLaIClassifier(epochs=1).fit(X, y, np.linspace(0, 1, len(y)))
-
-
 @pytest.mark.parametrize("most", [None, 30])
 def test_columns_and_probabilities_are_those_of_the_documentation(most: int | None) -> None:
     X, y = IRIS
@@ -264,11 +258,6 @@ def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
     np.testing.assert_array_equal(model.predict_proba(rounded), model.predict_proba(rounded.double().numpy()))
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(np.ma.masked_greater(X, 5))
-
-
-def test_columns_keep_their_names_where_one_is_called_mask() -> None:
-    X = pd.DataFrame(IRIS[0], columns=["_mask", "b", "c", "d"])
-    assert CLaIClassifier(epochs=1).fit(X, IRIS[1]).feature_names_in_.tolist() == ["_mask", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("unit", ["M8[D]", "m8[D]"])

@@ -78,12 +78,12 @@ def test_a_loaded_model_is_independent_of_its_file(tmp_path: Path) -> None:
 
 
 def test_names_of_columns_are_kept(tmp_path: Path) -> None:
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=["_mask", "b", "c", "d"])  # numpy looks for the first
     CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
     with pytest.raises(ValueError, match="feature names"):
-        clailearn.load(tmp_path).predict(frame[list("badc")])
+        clailearn.load(tmp_path).predict(frame[["b", "_mask", "d", "c"]])
     model = clailearn.load(tmp_path).model_
-    np.testing.assert_array_equal(model.scores(frame[list("badc")]), model.scores(frame))
+    np.testing.assert_array_equal(model.scores(frame[["b", "_mask", "d", "c"]]), model.scores(frame))
 
 
 class Tied(Trunk):

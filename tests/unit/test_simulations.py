@@ -44,7 +44,7 @@ def test_the_offset_of_f_moves_decisions_in_a_band(share: float, bandwidth: floa
 def test_an_encoder_that_tells_nothing_apart_has_the_loss_and_alignment_of_the_formulae(share: float) -> None:
     p, signs = share, signs_of(share)
     matrix = target_matrix(signs, signs, "product")
-    in_one_point = torch.ones_like(matrix.values)
+    in_one_point = torch.ones_like(matrix)
     assert alignment_loss(in_one_point, matrix).item() == pytest.approx(8 * p * (1 - p), abs=1e-12)
     aligned, centred = (score.item() for score in alignment_scores(in_one_point, matrix))
     assert aligned == pytest.approx((1 - 2 * p) ** 2, abs=1e-12)

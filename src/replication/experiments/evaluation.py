@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import expit
+from scipy.special import expit, softmax
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
+from clailearn.calibration import fit_logistic, fit_temperature, positive_probability
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
-from clailearn.inference import RULES, ParzenMeans, decide, log_posteriors, predict_labels
+from clailearn.inference import RULES, ParzenMeans, class_scores, decide, log_posteriors
 from clailearn.kernels import Kernel
 from replication.experiments.latent import degrees_of_freedom, signals_as_seen
 from replication.experiments.predictions import measure_predictions, save_predictions
@@ -135,7 +135,7 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     """
     if test.score.ndim == 2:
         fitted, threshold = Fitted(fit_temperature(val.score, val.y)), None
-        probability, calibrated = (scaled_softmax(test.score, by) for by in (1.0, fitted.temperature))
+        probability, calibrated = (softmax(test.score / by, axis=1) for by in (1.0, fitted.temperature))
     else:
         logistic, threshold = fit_logistic(val.score, val.y), choose_threshold(val.y, val.score)
         fitted = Fitted(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
@@ -222,7 +222,7 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
         alike = decided_alike(means, shares).tolist()
         rows += [(share, quantity, value) for share, value in zip(shares[:, 0].tolist(), alike, strict=True)]
     if len(means.share) > 1:
-        same = predict_labels(decide(means, "printed")) == predict_labels(log_posteriors(means))
+        same = class_scores(decide(means, "printed")).argmax(1) == class_scores(log_posteriors(means)).argmax(1)
         rows.append((float("nan"), "class_agreement", float(same.double().mean())))
     found = pd.DataFrame(rows, columns=["share", "quantity", "value"])
     return found.groupby(["share", "quantity"], as_index=False, dropna=False, sort=False).mean()

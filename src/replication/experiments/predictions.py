@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
-from clailearn.calibration import LogisticCalibration, scaled_softmax
+from clailearn.calibration import LogisticCalibration
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import DEVELOPMENT, Prepared, load
@@ -171,7 +171,7 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
         fitted = Fitted(**{name: rows[name].iloc[0].item() for name in _FITTED if name in rows})
         if classes > 2:
             score = rows[scores].to_numpy(np.float64)
-            parts = score, scaled_softmax(score, 1.0), scaled_softmax(score, fitted.temperature)
+            parts = score, softmax(score, axis=1), softmax(score / fitted.temperature, axis=1)
         else:
             log_odds = rows["log_odds"].to_numpy(np.float64)
             score = np.tanh(log_odds / 2) if fitted.vote else log_odds

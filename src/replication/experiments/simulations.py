@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clailearn.alignment import TargetMatrix, alignment_loss, alignment_scores
-from clailearn.inference import RULES, decide, parzen_means, predict_labels
+from clailearn.alignment import alignment_loss, alignment_scores
+from clailearn.inference import RULES, class_scores, decide, parzen_means
 from clailearn.kernels import Kernel, MahalanobisGaussian
 from replication.runs.run import COLUMNS
 
@@ -68,7 +68,7 @@ def check_parzen(seed: int) -> list[Row]:
         decisions: dict[str, Tensor] = {rule: decide(means, rule) for rule in RULES}
         decisions["derivation"] = p**2 * (2 * positive - 1) - (1 - p) ** 2 * (2 * negative - 1)
         for rule, f in decisions.items():
-            agreement = float((predict_labels(f).numpy() == kde).mean())
+            agreement = float((class_scores(f).argmax(1).numpy() == kde).mean())
             drawn = {"check": "parzen", "share": share, "bandwidth": bandwidth, "rule": rule, "seed": seed}
             rows.append({**drawn, "quantity": "agreement_kde", "value": agreement})
     return rows
@@ -85,8 +85,7 @@ def check_bound(seed: int) -> list[Row]:
         mix, scale = torch.rand(2, DRAWS, 1, 1, **options)  # type: ignore[call-overload]
         noise = torch.rand(DRAWS, size, size, **options) * 2 - 1  # type: ignore[call-overload]
         similarity = scale * (mix * target + (1 - mix) * noise)
-        matrix = TargetMatrix(target, None)
-        loss, aligned = alignment_loss(similarity, matrix), alignment_scores(similarity, matrix)[0]
+        loss, aligned = alignment_loss(similarity, target), alignment_scores(similarity, target)[0]
         smallest = float((loss - (1 - aligned**2)).min())
         rows.append({"check": "bound", "size": size, "seed": seed, "quantity": "smallest_margin", "value": smallest})
     return rows
