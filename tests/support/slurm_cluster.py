@@ -1,8 +1,7 @@
-"""A Slurm cluster on this machine for as long as a test needs it: accounting, two nodes, and GPUs that are none."""
+"""A Slurm cluster on this machine for as long as a test needs it: two nodes, and GPUs that are none."""
 
 import getpass
 import os
-import re
 import secrets
 import shutil
 import socket
@@ -12,13 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
-PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "srun", "squeue")
-PROGRAMS += ("sacct", "sacctmgr", "scontrol", "scancel")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel")
 CPU_NODE, GPU_NODE = "cpu-node", "gpu-node"
-ACCOUNT = "replication"
+FIELDS = (
+    "JobID", "Comment", "State", "MinMemory", "TimeLimit", "tres-per-job", "NodeList", "RestartCnt", "StartTime", "EndTime",
+)  # fmt: skip
+"""What squeue tells of a `Job`."""
 
 # Both nodes are this machine, at different ports. They claim more than it has, so that requests for real data can be met. A job
 # that gets a GPU finds no CUDA. A credential lives 20 s because a job that goes back into the queue waits for so long.
@@ -36,13 +38,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/%n.log
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort={ports[1]}
-AccountingStoragePass={folder}/munge.socket
-AccountingStorageTRES=gres/gpu
-AccountingStoreFlags=job_comment
-AccountingStorageEnforce=associations
+MinJobAge=100000
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -56,23 +52,9 @@ JobCompType=jobcomp/none
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
 NodeName=DEFAULT CPUs={cpus} RealMemory=100000 State=UNKNOWN
-NodeName={cpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]}
-NodeName={gpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} Gres=gpu:{gpus}
+NodeName={cpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]}
+NodeName={gpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} Gres=gpu:{gpus}
 PartitionName=long Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-ACCOUNTING = """
-DbdHost={host}
-DbdAddr=127.0.0.1
-DbdPort={ports[1]}
-SlurmUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-PidFile={folder}/slurmdbd.pid
-LogFile={folder}/slurmdbd.log
-StorageType=accounting_storage/mysql
-StorageHost=localhost
-StorageUser={user}
-StorageLoc=accounting
 """
 
 
@@ -80,23 +62,23 @@ def missing() -> str | None:
     """Return why there can be no cluster here, or None."""
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
-        return f"{', '.join(absent)} not installed (Debian: apt-get install slurm-wlm slurmdbd munge mariadb-server)"
+        return f"{', '.join(absent)} not installed (Debian: apt-get install slurm-wlm munge)"
     return None if os.geteuid() == 0 else "slurmd wants to be root"
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job as the accounting remembers it."""
+class Job(NamedTuple):
+    """A job as squeue tells of it."""
 
-    number: int
+    number: str
     rule: str  # with the wildcards: rule_<name>_wildcards_<values>
     state: str
-    memory: int  # MB, asked for
-    minutes: int  # asked for
-    gpus: int  # got
+    memory: str  # asked for, such as 4000M
+    limit: str  # of its time, such as 30:00
+    gpus: str  # asked for
     node: str
-    restarts: int
-    elapsed: int  # seconds of the last start
+    restarts: str
+    begin: str  # of the last start
+    end: str
 
 
 @dataclass
@@ -121,23 +103,16 @@ class Cluster:
 
     def jobs(self) -> list[Job]:
         """Return all jobs that were ever submitted, by number."""
-        # The accounting hears of the rule only when a job ends.
-        queue = self.command("squeue", "--states=all", "--noheader", "--format=%i|%k").splitlines()
-        rules = dict(line.split("|", 1) for line in queue)
-        fields = "JobIDRaw,Comment,State,ReqMem,TimelimitRaw,AllocTRES,NodeList,ElapsedRaw"
-        options = ["--allusers", "--starttime=now-1days", "--noheader", "--parsable2", "--units=M", "--allocations"]
-        lines = [line.split("|") for line in self.command("sacct", *options, f"--format={fields}").splitlines()]
-        # A start that a requeue ended is a duplicate: its number occurs again.
-        every = self.command("sacct", *options, "--duplicates", "--format=JobIDRaw").split()
-        return [_job(line, rules.get(line[0], ""), every.count(line[0]) - 1) for line in lines]
+        options = ["--states=all", "--sort=i", "--noheader", f"--Format={','.join(f'{name}:|' for name in FIELDS)}"]
+        return [Job(*line.split("|")[:-1]) for line in self.command("squeue", *options).splitlines()]
 
     def last(self, rule: str) -> Job | None:
         """Return the latest job of a rule and its wildcards."""
-        return max((job for job in self.jobs() if job.rule == rule), key=lambda job: job.number, default=None)
+        return next((job for job in reversed(self.jobs()) if job.rule == rule), None)
 
     def processes(self, job: Job) -> list[int]:
         """Return the processes of all steps of a running job."""
-        said = self.command("scontrol", "listpids", str(job.number), job.node)
+        said = self.command("scontrol", "listpids", job.number, job.node)
         return [int(line.split()[0]) for line in said.splitlines()[1:]]
 
     def kill(self, node: str) -> None:
@@ -162,7 +137,7 @@ class Cluster:
         return self.said("sinfo", "--noheader", "--format=%T", f"--nodes={node}", "--partition=long").stdout.strip()
 
     def start(self, name: str, *command: str) -> None:
-        environment = os.environ | self.environment() | {"MYSQL_UNIX_PORT": f"{self.folder}/database.socket"}
+        environment = os.environ | self.environment()
         with (self.folder / f"{name}.out").open("ab") as output:
             self.daemons[name] = subprocess.Popen(
                 command, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -179,16 +154,6 @@ class Cluster:
         """Return the last lines of each daemon."""
         logs = [*self.folder.glob("*.out"), *self.folder.glob("*.log")]
         return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs)
-
-
-def _job(line: list[str], rule: str, restarts: int) -> Job:
-    number, comment, state, memory, minutes, tres, node, elapsed = line
-    gpus = re.search(r"gres/gpu=(\d+)", tres)
-    return Job(
-        number=int(number), rule=comment or rule, state=state.split()[0], memory=round(float(memory.rstrip("M"))),
-        minutes=int(minutes) if minutes.isdigit() else 0, gpus=int(gpus[1]) if gpus else 0, node=node, restarts=restarts,
-        elapsed=int(elapsed),
-    )  # fmt: skip
 
 
 def _free_ports(number: int) -> list[int]:
@@ -212,12 +177,10 @@ def cluster(folder: Path, cpus: int, gpus: int) -> Iterator[Cluster]:
         (folder / name).mkdir()
     folder.chmod(0o755)
     values = {
-        "host": socket.gethostname().split(".")[0], "ports": _free_ports(4), "user": getpass.getuser(), "folder": folder,
+        "host": socket.gethostname().split(".")[0], "ports": _free_ports(3), "user": getpass.getuser(), "folder": folder,
         "cpus": cpus, "gpus": gpus, "cpu_node": CPU_NODE, "gpu_node": GPU_NODE,
     }  # fmt: skip
     (folder / "slurm.conf").write_text(CONFIGURATION.format_map(values))
-    (folder / "slurmdbd.conf").write_text(ACCOUNTING.format_map(values))
-    (folder / "slurmdbd.conf").chmod(0o600)
     devices = [folder / f"gpu{number}" for number in range(gpus)]
     for device in devices:
         device.touch()
@@ -252,22 +215,7 @@ def _start(running: Cluster) -> None:
     key.chmod(0o600)
     files = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "seed", "log")]
     running.start("munged", "munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *files)
-    # Nobody but this user reaches the database: its folder is private, and it listens at no port.
-    data = folder / "database"
-    data.mkdir(mode=0o700)
-    own = ["--no-defaults", f"--user={getpass.getuser()}", f"--datadir={data}"]
-    running.command("mariadb-install-db", *own, "--skip-test-db", "--auth-root-authentication-method=normal")
-    database = folder / "database.socket"
-    running.start("mariadbd", "mariadbd", *own, f"--socket={database}", f"--pid-file={data}/pid", "--skip-networking")
-    running.wait(lambda: (folder / "munge.socket").exists() and database.exists())
-    running.start("slurmdbd", "slurmdbd", "-D")
-    running.wait(lambda: running.said("sacctmgr", "--noheader", "list", "cluster").returncode == 0)
-    running.command("sacctmgr", "--immediate", "add", "cluster", "test")
-    running.command("sacctmgr", "--immediate", "add", "account", ACCOUNT, "cluster=test")
-    # Slurm knows root already, with an account of that name.
-    user = getpass.getuser()
-    running.command("sacctmgr", "--immediate", "add", "user", user, f"account={ACCOUNT}", "cluster=test")
-    running.command("sacctmgr", "--immediate", "modify", "user", user, "set", f"defaultaccount={ACCOUNT}")
+    running.wait((folder / "munge.socket").exists)
     running.start("slurmctld", "slurmctld", "-D", "-c")
     for node in (CPU_NODE, GPU_NODE):
         running.power_on(node)
