@@ -36,7 +36,7 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> Tensor:
     if kind == "product":
         return product
     if kind == "zero":
-        return product - (1 - anchor).unsqueeze(-1) * (1 - reference).unsqueeze(-2) / 4
+        return torch.addcmul(product, (1 - anchor).unsqueeze(-1), (1 - reference).unsqueeze(-2), value=-0.25)
     raise ValueError(f"target is {kind!r}, expected zero or product for embeddings under conditions")
 
 

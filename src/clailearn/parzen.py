@@ -68,11 +68,11 @@ class ParzenLoss(nn.Module):
             conditions = classes if classes > 2 else 1
         positive, own = (one_vs_rest(y, conditions).to(embeddings.dtype) for y in (reference_labels, labels))
         sides = torch.stack([1 + positive, 1 - positive], -1) / 2
+        counts = sides.sum(1, keepdim=True)
         with torch.autocast(embeddings.device.type, enabled=False):  # as the losses of torch
             sums = self.kernel.log_sums(embeddings, reference_embeddings, sides, left_out)
-        counts = sides.sum(1, keepdim=True)
-        if left_out is not None:
-            counts = counts - left_out.to(sides.dtype) @ sides
+            if left_out is not None:
+                counts = counts - left_out.to(sides.dtype) @ sides
         known = (counts > 0).all(-1).expand_as(own)
         losses = nn.functional.softplus(-own * (sums[..., 0] - sums[..., 1])) * known
         mean = losses.sum(1) / known.sum(1).clamp_min(1)

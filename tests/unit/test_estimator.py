@@ -215,6 +215,12 @@ def test_missing_labels_and_groups_are_refused(name: str, missing: Any) -> None:
         CLaIClassifier(epochs=1).fit(IRIS[0], **{"y": IRIS[1], "groups": IRIS[1], name: missing})
 
 
+def test_weights_by_position_are_not_taken_for_groups() -> None:
+    X, y = IRIS
+    with pytest.raises(TypeError, match="positional arguments"):
+        CLaIClassifier(epochs=1).fit(X, y, np.linspace(0, 1, len(y)))
+
+
 @pytest.mark.parametrize("most", [None, 30])
 def test_columns_and_probabilities_are_those_of_the_documentation(most: int | None) -> None:
     X, y = IRIS

@@ -33,7 +33,9 @@ def test_under_conditions_it_has_the_gradients_of_the_printed_loss(name: str, ta
     own = kernel(name)
     z, z_references = draw(CLASSES, ANCHORS, SIZE), draw(CLASSES, REFERENCES, SIZE, seed=1)
     y, y_references = labels(ANCHORS), labels(REFERENCES)
+    given = [z.requires_grad_(), z_references.requires_grad_(), *own.parameters()]
     loss = AlignmentLoss(own, target)(z, y, z_references, y_references)
+    gradients = torch.autograd.grad(loss, given)
 
     as_printed = printed.target_zero if target == "zero" else printed.target_product
     total = torch.zeros((), dtype=torch.float64)
@@ -42,6 +44,8 @@ def test_under_conditions_it_has_the_gradients_of_the_printed_loss(name: str, ta
         difference = printed_similarity(own)(z[k], z_references[k]) - as_printed(*signs)
         total = total + difference.square().sum() / (ANCHORS * REFERENCES) / CLASSES
     torch.testing.assert_close(loss, total, rtol=0, atol=1e-9)
+    for a, b in zip(gradients, torch.autograd.grad(total, given), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("target", "other"), [("zero", 0.0), ("product", -1.0), ("simplex", -0.5)])
@@ -136,3 +140,14 @@ def test_losses_and_votes_are_of_full_precision_within_autocast(name: str) -> No
     expected = computed(z.float(), z_references.float(), autocast=False)
     for value, reference in zip(computed(z, z_references, autocast=True), expected, strict=True):
         torch.testing.assert_close(value, reference.to(value.dtype), rtol=0, atol=0)
+
+
+def test_references_that_are_left_out_are_counted_exactly_within_autocast() -> None:
+    """Bfloat16 has no 257; the first sample would seem to have a reference of its own class."""
+    z, references, y = draw(4, SIZE).float(), draw(300, SIZE, seed=1).float(), torch.arange(300) >= 257
+    left_out = torch.zeros(4, 300, dtype=torch.bool)
+    left_out[0, :257] = True
+    given = z, [0, 0, 1, 1], references, y.long(), left_out
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ParzenLoss(kernel("gaussian").float())(*given)
+    torch.testing.assert_close(found, ParzenLoss(kernel("gaussian").float())(*given), rtol=0, atol=0)

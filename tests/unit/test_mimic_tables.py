@@ -120,6 +120,8 @@ def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path
     whole = prepared(small_tables, tmp_path / "a")
     for folder in (older, demo, demo.parent):
         assert prepared(folder, tmp_path / f"p{folder.name}").info["arrays"] == whole.info["arrays"]
+    inner = [demo / "mimic-iv-2.2" / file.relative_to(older) for file in older.rglob("*.gz")]
+    assert {file.parent.parent for file in locate([*demo.glob("*/*.csv"), *inner]).values()} == {demo}
     with pytest.raises(InputError, match="found 3 copies"):
         locate(matching(tmp_path, mimic_iv.SOURCE.files))
 

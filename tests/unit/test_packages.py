@@ -33,7 +33,7 @@ from clailearn import cli
 assert cli.__file__.startswith(sys.argv[1]), cli.__file__
 sys.exit(cli.main(sys.argv[2:]))
 """
-"""The command of the wheel, whose modules import nothing else, as is seen below."""
+"""The command of the wheel; another test sees that its modules import its dependencies alone."""
 
 
 @pytest.fixture(scope="module")

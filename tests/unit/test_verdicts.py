@@ -11,7 +11,7 @@ from replication.metrics.intervals import Interval, interval
 from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_that_decides, one_of, some_of
 from replication.report.claims.judge import Finding, judge
 from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, RATIO, SCALE, WANTED, Numbers, unfolded
-from replication.report.claims.page import claims_frame
+from replication.report.claims.page import claims_frame, in_short
 from replication.report.claims.readings import READINGS
 from replication.report.evidence import Evidence
 from replication.runs.registry import CLAIM_TEXTS
@@ -207,3 +207,9 @@ def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert all(claim["needs"] for claim in claims if claim["id"] != "B")
     assert len(claims_frame(claims)) == 20
+
+
+def test_verdicts_are_counted_by_what_they_say() -> None:
+    outcomes = ["reproduced", "not testable here", "not reproduced", "not testable here", None]
+    said = in_short([{"outcome": outcome} for outcome in outcomes])
+    assert said == "Of 4 verdicts 1 holds, 1 fails, 2 are not testable here."

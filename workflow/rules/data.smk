@@ -4,7 +4,7 @@
 
 rule make_miniature:
     input:
-        library=library("miniature", "replication/datasets/miniature"),
+        library=library("miniature", "replication/datasets/miniature", "replication/datasets/mimic_iv"),
     output:
         table="<results>/raw/{dataset}/sources.csv",
     log:

@@ -94,7 +94,7 @@ def prepare_arrays(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: 
         parts, unit = rows_by_class(y, classes, settings, seed), "each class"
     else:
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-        parts, unit = rows_by_group(groups, settings, seed, "groups"), "the groups"
+        parts, unit = rows_by_group(groups, y, classes, settings, seed, "groups"), "the groups"
     writer.splits(parts, x=x, y=y, **({} if groups is None else {"groups": groups}))
     writer.describe(
         kind=kind,
@@ -236,7 +236,7 @@ def prepare_table(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: i
         _refuse_index(path, [str(name) for name in whole if counts_rows(whole[name].to_numpy())])
     classes, y = _column(path, label).class_indices(labels, settings["classes"], settings.get("positive"))
     groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    parts = rows_by_group(groups, settings, seed, f"'{group}' groups")
+    parts = rows_by_group(groups, y, classes, settings, seed, f"'{group}' groups")
     writer.splits(parts, x=narrowed(x.to_numpy(np.float64)), y=y, groups=groups)
     writer.describe(
         kind="features",

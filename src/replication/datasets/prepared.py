@@ -179,7 +179,7 @@ class Writer:
         splits = {}
         for split in SPLITS:
             y, name = self.read(f"y_{split}"), f"groups_{split}"
-            advice = "Provide more, leave the class out, or change test_share, validation_share or split_seed."
+            advice = "Provide more of them, or divide the data in another way."
             require_classes(y, {split: slice(None)}, classes, advice)
             splits[split] = _counts(y, classes, **({unit: self.read(name)} if name in self.written else {}))
         return splits

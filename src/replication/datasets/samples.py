@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.datasets.prepared import SPLITS
+from replication.datasets.prepared import SPLITS, require_classes
 
 Indices = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.str_]
@@ -183,10 +183,16 @@ def group_split(groups: npt.NDArray[Any], settings: Mapping[str, Any], seed: int
     return {"train": np.sort(train), "val": np.sort(val), "test": np.sort(test)}
 
 
-def rows_by_group(groups: Indices, settings: Mapping[str, Any], seed: int, unit: str) -> list[Indices]:
-    """Return the ascending rows of `group_split` for each of SPLITS."""
+def rows_by_group(
+    groups: Indices, y: Indices, classes: Sequence[str], settings: Mapping[str, Any], seed: int, unit: str
+) -> list[Indices]:
+    """Return the ascending rows of `group_split` for each of SPLITS; raise InputError where one lacks a class."""
     parts = group_split(groups, settings, seed, unit)
-    return [np.flatnonzero(np.isin(groups, parts[split])) for split in SPLITS]
+    rows = [np.flatnonzero(np.isin(groups, parts[split])) for split in SPLITS]
+    named = {f"the {len(parts[split])} {unit} for {split}": part for split, part in zip(SPLITS, rows, strict=True)}
+    advice = "Change test_share or validation_share of the entry, or split_seed, or leave the class out."
+    require_classes(y, named, classes, advice)
+    return rows
 
 
 def division(settings: Mapping[str, Any], unit: str, seed: int) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,10 +63,10 @@ class Raw:
         """Return the files of the manifest."""
         return [self.folder / listed["file"] for listed in self.files]
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Return the folder that names in the manifest are relative to."""
-        one_file = self.path.is_file() or self.path.name in [f["file"] for f in self.files]
+        one_file = self.path.is_file() or any(listed["file"] == self.path.name for listed in self.files)
         return self.path.parent if one_file else self.path
 
     def find_one(self) -> Path:

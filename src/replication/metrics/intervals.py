@@ -149,7 +149,7 @@ def log_interval(ratios: pd.Series) -> Interval:
 
 
 def both_ways(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `comparisons.csv`, where a pair has the order in which it was published, then its differences turned."""
+    """Return the rows of `comparisons.csv`, where a pair stands once, and its differences again with the pair turned."""
     pairs = comparisons[comparisons["cell"].notna() & comparisons["other"].notna()]
     turned = pairs.rename(columns={"cell": "other", "other": "cell", "low": "high", "high": "low"})
     limits = ["value", "low", "high"]

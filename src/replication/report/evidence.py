@@ -235,7 +235,9 @@ def run_cell(record: Mapping[str, Any]) -> str:
 def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return mean, sd and n of each group over seeds or folds, and the limits low and high of the 95 % t-interval.
 
-    Values are those of `replicates`. values: seed, fold, value and the columns `by`.
+    Values of several seeds are averaged within a fold first, by `replicates`. A group has folds in all its rows, or in none.
+
+    values: seed, fold, value and the columns `by`.
     """
     rows = []
     for key, part in values.dropna(subset="value").groupby(list(by), sort=False, dropna=False):

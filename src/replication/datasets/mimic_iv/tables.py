@@ -43,11 +43,12 @@ DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0
 
 
 def locate(files: Sequence[Path]) -> dict[str, Path]:
-    """Return the file of each table, the packed one of two; raise InputError for a table that lacks, or copies."""
+    """Return the file of each table, the packed one of two; raise InputError for a missing table, or several copies of all."""
     root, *others = sorted({file.parent.parent for file in files})
-    if others:
-        raise InputError(f"found {len(others) + 1} copies ({', '.join(map(str, (root, *others)))}); set `path` to one")
-    found = {f"{file.parent.name}/{file.name.partition('.')[0]}": file for file in sorted(files)}
+    if beside := [other for other in others if not other.is_relative_to(root)]:
+        raise InputError(f"found {len(beside) + 1} copies ({', '.join(map(str, (root, *beside)))}); set `path` to one")
+    own = sorted(file for file in files if file.parent.parent == root)
+    found = {f"{file.parent.name}/{file.name.partition('.')[0]}": file for file in own}
     if missing := [f"{table}.csv.gz" for table in TABLES if table not in found]:
         raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
     return found

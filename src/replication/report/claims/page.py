@@ -1,5 +1,6 @@
 """The judged claims as Markdown, a page of all and a page each, and as a table."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -78,17 +79,21 @@ def lines(claims: Iterable[Record], folder: str) -> str:
 
 
 def in_short(claims: Iterable[Record]) -> str:
-    """Say how many verdicts hold, in which ways, how many fail, how many are inconclusive, and how many depend on the reading."""
-    outcomes = [claim["outcome"] for claim in claims if claim["outcome"]]
+    """Say how many verdicts hold, in which ways, and how many do not, in which ways."""
+    outcomes = Counter(claim["outcome"] for claim in claims if claim["outcome"])
     ways = {Outcome.IN_PART: "in part", Outcome.REACHED: "by another training"}
-    counted = ", ".join(f"{outcomes.count(outcome)} {way}" for outcome, way in ways.items() if outcome in outcomes)
-    holding = sum(outcome in (Outcome.REPRODUCED, *ways) for outcome in outcomes)
-    failing = outcomes.count(Outcome.NOT_REPRODUCED)
-    held = f"{holding} hold ({counted})" if counted else f"{holding} hold"
-    depending = outcomes.count(Outcome.DEPENDS)
-    left = len(outcomes) - holding - failing - depending
-    verb = "depends" if depending == 1 else "depend"
-    return f"Of {len(outcomes)} verdicts {held}, {failing} fail, {left} are inconclusive, {depending} {verb} on the reading."
+    holding = sum(outcomes[outcome] for outcome in (Outcome.REPRODUCED, *ways))
+    counted = ", ".join(f"{outcomes[outcome]} {way}" for outcome, way in ways.items() if outcomes[outcome])
+    others = {
+        Outcome.NOT_REPRODUCED: ("fails", "fail"), Outcome.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+        Outcome.DEPENDS: ("depends on the reading", "depend on the reading"),
+        Outcome.NOT_TESTABLE: ("is not testable here", "are not testable here"),
+    }  # fmt: skip
+    said = [f"{holding} {'holds' if holding == 1 else 'hold'}{f' ({counted})' if counted else ''}"]
+    said += [
+        f"{outcomes[outcome]} {verbs[outcomes[outcome] > 1]}" for outcome, verbs in others.items() if outcomes[outcome]
+    ]
+    return f"Of {outcomes.total()} verdicts {', '.join(said)}."
 
 
 def _margins(claims: Sequence[Record]) -> str:

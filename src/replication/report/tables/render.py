@@ -249,9 +249,8 @@ def trials(evidence: Evidence, blocks: Blocks) -> pd.DataFrame:
         runs = evidence.runs(tuning)
         minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
         for _, own in _scores(evidence, tuning).groupby("model", sort=False):
-            error = np.sqrt(
-                sum(own["sd"] ** 2) / len(own) / own["n"].max()
-            )  # of a mean, the variance pooled over trials
+            # Of a mean over seeds, with the variance pooled over trials.
+            error = np.sqrt(sum(own["sd"] ** 2) / len(own) / own["n"].max())
             chosen = own["trial"] == own["trial"].iloc[chosen_trial(own["mean"].tolist(), error)]
             of_model = evidence.runs(tuning, list(own["cell"]))
             settings = pd.json_normalize([run["settings"] for run in of_model]).set_axis(list(map(run_cell, of_model)))
