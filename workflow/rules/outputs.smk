@@ -23,7 +23,7 @@ rule render_table:
     params:
         root=EVIDENCE,
         datasets=shown_in,
-        labels=lambda wildcards: registry.DATASETS if wildcards.get("table") == "table2" else {},
+        labels=lambda wildcards: registry.REPOSITORY_DATASETS if wildcards.get("table") == "table2" else {},
         declared=lambda wildcards: outputs.declared(name_of(wildcards)),
         caption=caption_of,
     message:

@@ -165,11 +165,11 @@ class Writer:
 
     def _describe_folds(self, classes: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         """Return the counts of labels and recordings by fold; raise InputError for a channel that does not vary beside one."""
-        y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
+        x, y, folds, groups = (self.read(f"{name}_all") for name in ("x", "y", "folds", "groups"))
         parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
         for part, rows in list(parts.items())[1:]:
             beside = ~rows & (folds != DEVELOPMENT)
-            normalisation(self.read("x_all")[beside], "recordings", names, f"x_all without {part}")
+            normalisation(x[beside], "recordings", names, f"x_all without {part}")
         if (folds == DEVELOPMENT).any():
             parts["development"] = folds == DEVELOPMENT
         return {part: _counts(y[rows], classes, recordings=groups[rows]) for part, rows in parts.items()}

@@ -171,8 +171,7 @@ Tables in `supplement/` are declared: with a frame and blocks (`replication.repo
 """
 OWN: dict[str, dict[str, Any]] = _DECLARED["own"]
 """The outputs of a dataset of the user's own, each with its files, and whether it is of samples or recordings."""
-DATASETS: dict[str, dict[str, Any]] = read_yaml(CONFIG / "datasets.yaml")["datasets"]
-REPOSITORY_DATASETS = frozenset(DATASETS)
+REPOSITORY_DATASETS: dict[str, dict[str, Any]] = read_yaml(CONFIG / "datasets.yaml")["datasets"]
 """The datasets in the repository's files; others are the user's own."""
 TABLES, FIGURES = (
     {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")

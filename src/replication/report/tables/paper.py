@@ -13,7 +13,7 @@ from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, i
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.tables.layout import Block, Group, Layout, pivot, reasons
 from replication.report.texts import PRINTED, printed, printed_value, table
-from replication.runs.registry import CLAI, DATASETS, MIXTURES, TABLES
+from replication.runs.registry import CLAI, MIXTURES, REPOSITORY_DATASETS, TABLES
 
 KEYS = ["name", "cell", "metric"]
 RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "printed", "data"]
@@ -115,7 +115,7 @@ def results_layouts(frame: pd.DataFrame, evidence: Evidence) -> list[Layout]:
 
 def table2_frame(evidence: Evidence) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
-    labels = {key: entry.get("class_labels", []) for key, entry in DATASETS.items()}
+    labels = {key: entry.get("class_labels", []) for key, entry in REPOSITORY_DATASETS.items()}
     rows = [(key, index, name, CLASS_COLOURS[index]) for key in labels for index, name in enumerate(labels[key])]
     return pd.DataFrame(rows, columns=["dataset", "index", "label", "colour"])
 
@@ -125,7 +125,7 @@ def table2_layouts(frame: pd.DataFrame, evidence: Evidence) -> list[Layout]:
     labels = frame.pivot_table("label", ["index", "colour"], "dataset", aggfunc="first", fill_value="").reset_index()
     datasets = list(frame["dataset"].unique())
     rows = [[str(own["index"]), own["colour"], *own[datasets]] for _, own in labels.iterrows()]
-    titles = [str(DATASETS[key]["title"]) for key in datasets]
+    titles = [str(REPOSITORY_DATASETS[key]["title"]) for key in datasets]
     return [Layout(["Index", "Colour", *titles], [Group("", rows)], len(datasets) + 2)]
 
 
