@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -30,10 +31,6 @@ def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predictions]]
     good = {seed: predicted(y, seed, 2.0) for seed in range(3)}
     bad = {seed: predicted(y, 10 + seed, 1.0) for seed in range(1, 4)}
     return y, {"good": good, "bad": bad, "alone": {0: predicted(y, 20, 1.0)}}
-
-
-def measured(y: NDArray[np.int64], probability: NDArray[np.floating], metric: str) -> float:
-    return sample_metrics(y, probability, probability)[metric]
 
 
 def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds() -> None:
@@ -74,13 +71,12 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     )
     counts = np.random.default_rng(0).multinomial(30, np.full(30, 1 / 30), size=draws)
     drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]
+    own, other = (
+        pd.DataFrame([sample_metrics(y[rows], *2 * [one.probability[rows]]) for rows in drawn])
+        for one in (first, second)
+    )
     for metric in ("accuracy", "macro_f1", "ece", "roc_auc"):
-        differences = [
-            measured(y[rows], first.probability[rows], metric) - measured(y[rows], second.probability[rows], metric)
-            for rows in drawn
-        ]
-        own = [measured(y[rows], first.probability[rows], metric) for rows in drawn]
-        for found, values in ((pair, differences), (alone, own)):
+        for found, values in ((pair, own[metric] - other[metric]), (alone, own[metric])):
             half = stats.t.ppf(0.975, 29) * np.std(values, ddof=1) * np.sqrt(30 / 29)
             assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)
 
