@@ -178,7 +178,8 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
         """
         check_is_fitted(self)
         labels = self.classes_.tolist()
-        if {*map(type, labels)} not in ({bool}, {int}, {float}, {str}) or np.array(labels).tolist() != labels:
+        changed = self.classes_.dtype.kind in "mM" or np.array(labels).tolist() != labels
+        if changed or {*map(type, labels)} not in ({bool}, {int}, {float}, {str}):
             raise ValueError(
                 f"classes_ holds labels of type {self.classes_.dtype} that JSON cannot hold, expected numbers of 64 bits, texts "
                 "or truth values; encode y, for instance by sklearn.preprocessing.LabelEncoder"
@@ -202,7 +203,7 @@ class ModelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transfor
             references.y.numpy(force=True).copy(),
             references.item.numpy().copy(),
         )
-        self.class_count_ = references.population.cpu().numpy()
+        self.class_count_ = references.population.numpy(force=True).copy()
         return self
 
     @staticmethod

@@ -224,7 +224,9 @@ class CausalGRU(nn.Module):
             rows = first[:running] + torch.minimum(hours, last)
             if hidden is not None:
                 hidden = hidden[:, :running].contiguous()
-            states, hidden = self.gru(values[to_device(rows, values.device)], hidden)
+            now = values[to_device(rows, values.device)]
+            with torch.autocast("cuda", enabled=False):  # on a GPU it would take float16, whatever type is asked for
+                states, hidden = self.gru(now.float() if now.is_cuda else now, hidden)
             valid = (hours <= last).flatten().nonzero()[:, 0]
             parts.append(states.flatten(0, 1)[to_device(valid, values.device)])
             places.append(rows.flatten()[valid])

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import logging
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -74,6 +75,8 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
     `cli.main` says what the arguments are. Raises InputError for a file, a row or a column that does not serve, and for too few
     samples.
     """
+    # A shell leaves the tilde of --out=~/model as it is.
+    source, out = Path(os.path.expanduser(source)), Path(os.path.expanduser(out))
     if not source.exists():
         raise InputError(f"{source}: found nothing there, expected a folder of pictures or a table. Correct the path")
     if (out / RECORD).exists() or out.resolve().is_relative_to(source.resolve()):
@@ -125,7 +128,10 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
 
 
 def _pictures(folder: Path, size: int | None) -> Given:
-    """Read the pictures of a folder, <class>/<file>; folders between class and file, of one name in any class, are groups."""
+    """Read the pictures of a folder, <class>/<file>; folders between class and file, of one name in any class, are groups.
+
+    Of several such folders below each other the first is the group: a patient, whatever visits she has.
+    """
     found = files_below(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES and file.parent != folder]
     parts = [file.relative_to(folder).parts for file in files]
@@ -143,7 +149,7 @@ def _pictures(folder: Path, size: int | None) -> Given:
     x = np.stack([read_picture(file, shape, 3, str(file), "Replace or remove the file", resize=True) for file in files])
     groups = None
     if any(len(part) > 2 for part in parts):
-        groups = np.array(["/".join(part[1:-1] or part) for part in parts])
+        groups = np.array([part[1] if len(part) > 2 else "/".join(part) for part in parts])
     form = f"each scaled to cover {shape[1]} x {shape[0]} pixels, its middle kept"
     places = np.array([*map(str, files)])
     return Given(x, np.array([part[0] for part in parts]), groups, places, Inputs("images", x.shape[1:]), form)

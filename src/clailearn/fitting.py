@@ -245,7 +245,7 @@ def _refuse_lost_distances(model: Model) -> None:
     with torch.no_grad():
         z = model.kernel.coordinates(model.references.z)
         rounding = torch.finfo(z.dtype).eps * float((z - z.mean(-2, keepdim=True)).square().sum(-1).max())
-    if rounding > LOST:
+    if not rounding <= LOST:
         raise DivergenceError(
             f"training diverged: squared distances of embeddings are rounded by {rounding:.2g}, expected at most {LOST}; lower "
             "learning_rate or weight_decay"
@@ -319,7 +319,7 @@ def refuse_columns(X: Any) -> None:
 
 def labels_of_one_type(labels: Any, name: str) -> Any:
     """Return labels or groups, numbers without objects; raise ValueError where they are of several types, or missing."""
-    array = np.asarray(labels, dtype=object if isinstance(labels, list) else None)
+    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
     if np.ma.is_masked(labels) or (array.dtype.kind in "mM" and np.isnat(array).any()):
         raise ValueError(f"{name} holds missing values, expected none; leave out or fill what is missing")
     if array.dtype != object or array.ndim != 1 or not len(array):

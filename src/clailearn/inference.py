@@ -25,6 +25,8 @@ Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
 BLOCK, GPU_BLOCK = 1024, 4096
 """Samples a side of a block of similarities, on a CPU the fastest of those measured on two cores. It bounds memory."""
+SUMS = 2**24
+"""Sums of test samples, by condition and class, that are held at once."""
 
 
 class ParzenMeans(NamedTuple):
@@ -101,6 +103,11 @@ def parzen_means(
     if (counts == 0).any():
         raise ValueError(f"class {int((counts == 0).nonzero()[0])} has no reference sample")
     mass = (counts if population is None else population.to(counts.device)).to(test.dtype)
+    rows = max(1, SUMS // (max(len(test), conditions) * classes))
+    if test.shape[1] > rows:
+        of_parts = [parzen_means(kernel, z, reference, labels, population, block, classes) for z in test.split(rows, 1)]
+        positive, negative = (torch.cat(logs, 1) for logs in list(zip(*of_parts, strict=True))[:2])
+        return ParzenMeans(positive, negative, of_parts[0].share)
     # The members that were drawn stand for all members of their class.
     log_sums = _log_sums(kernel, test, reference, labels, classes, block) - counts.to(test.dtype).log() + mass.log()
     # The positive class of each condition, (K, 1, classes). Two classes have one condition, that of class 1.

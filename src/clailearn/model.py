@@ -123,7 +123,10 @@ class Model:
             )
 
     def outputs(self, x: ArrayLike) -> list[Tensor]:
-        """Return embeddings (K, N, L), or logits (N, C), of each view of the inputs: one, or with `inputs.mirror` two."""
+        """Return embeddings (K, N, L), or logits (N, C), of each view of the inputs: one, or with `inputs.mirror` two.
+
+        Raises InputError, too, for one that is not finite.
+        """
         self.network.eval()
         blocks = []
         with self.computation.modes(), self.computation.rounding():
@@ -131,7 +134,7 @@ class Model:
                 views = [block, block.flip(-1)] if self.inputs.mirror else [block]
                 blocks.append([self.network(view) for view in views])
         dim = 1 if isinstance(self.network, Encoder) else 0
-        return [torch.cat(view, dim) for view in zip(*blocks, strict=True)]
+        return [_finite(torch.cat(view, dim), "an output of the network") for view in zip(*blocks, strict=True)]
 
     def _scores(self, outputs: Sequence[Tensor]) -> Floats:
         """Return scores by the outputs for each view; raise InputError for one that is not finite."""
@@ -142,13 +145,8 @@ class Model:
             block = BLOCK if self.device == "cpu" else None
             references = self.references.z, self.references.y, self.references.population, block, len(self.classes)
             means = [parzen_means(self.kernel, z, *references) for z in outputs]
-            scores = scores_by(mean_of_views(*means), self.settings["rule"]).double()
-        if not scores.isfinite().all():  # of damaged weights, or an input far away
-            raise InputError(
-                f"found a score that is not finite, expected finite ones. Check x against the training samples, and "
-                f"{files.WEIGHTS} against the published one."
-            )
-        return scores.cpu().numpy()
+            scores = scores_by(mean_of_views(*means), self.settings["rule"])
+        return _finite(scores, "a score").double().cpu().numpy()
 
     def save(self, folder: str | Path, half: torch.dtype | None = None) -> dict[str, Any]:
         """Write the model into a folder, and return what its `model.json` says; raise InputError for what `load` would refuse.
@@ -175,9 +173,20 @@ class Model:
             z = references.z if half is None else references.z.half()
             tensors |= dict(zip(REFERENCES, (z, references.y, references.item), strict=True))
             record["population"] = references.population.tolist()
-            if references.files:
-                record["reference_files"] = list(references.files)
-        return files.write_model(Path(os.path.expanduser(folder)), record, tensors, _CHECKS)
+        checks = _CHECKS | _further_checks(record, self.inputs)
+        if references is not None and references.files:
+            record["reference_files"] = list(references.files)
+            checks |= _names_of(references)
+        return files.write_model(Path(os.path.expanduser(folder)), record, tensors, checks)
+
+
+def _finite(numbers: Tensor, what: str) -> Tensor:
+    if not numbers.isfinite().all():  # of damaged weights, or an input far away
+        raise InputError(
+            f"found {what} that is not finite, expected finite ones. Check x against the training samples, and {files.WEIGHTS} "
+            "against the published one."
+        )
+    return numbers
 
 
 def build_network(
@@ -244,7 +253,7 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
     dimensions = 0 if own else {"images": 3, "signals": 2}.get(inputs.kind, 1)
     rules = {
         "input.shape": files.list_of(
-            files.integer(2**31 if inputs.kind == "samples" else 65536), dimensions, dimensions
+            files.integer(2**31 if inputs.kind in ("samples", "signals") else 65536), dimensions, dimensions
         ),
         "settings.encoder.trunk": files.one_of(*TRUNKS.get(inputs.kind, ("mlp", "own"))),
         "settings.encoder.name": files.TEXT if own else files.optional(files.TEXT),
@@ -264,6 +273,10 @@ def _further_checks(record: Mapping[str, Any], inputs: Inputs) -> dict[str, file
     elif calibrated:
         rules |= {f"calibration.{key}": files.number(-1e12, 1e12) for key in ("slope", "intercept")}
     return rules
+
+
+def _names_of(references: References) -> dict[str, files.Check]:
+    return {"reference_files": files.list_of(files.TEXT, len(references.y), len(references.y))}
 
 
 def record_of(folder: str | Path) -> Path:
@@ -306,9 +319,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
         conditions, _, size = network.head.weight.shape
         references = checked_references(weights, tensors, (conditions, size), dtype, record["population"])
         if "reference_files" in record:
-            files.expect(
-                path, record, {"reference_files": files.list_of(files.TEXT, len(references.y), len(references.y))}
-            )
+            files.expect(path, record, _names_of(references))
         references = references._replace(files=record.get("reference_files", []))
     calibration: Calibration = None
     if "slope" in fitted:
@@ -324,6 +335,8 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
     module.requires_grad_(False).eval()
     if trunk is None:
         move(module, torch.device("cpu"))
+    else:
+        module.cpu()
     return made
 
 

@@ -104,8 +104,11 @@ class TrainingSettings:
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """Return autocast to bfloat16, which other precisions switch off."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
+    """Return autocast to bfloat16, which other precisions switch off.
+
+    Within another autocast the cache of weights in bfloat16 would outlive the steps that change the weights.
+    """
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16", cache_enabled=False)
 
 
 def train(
@@ -213,7 +216,9 @@ class Steps:
         # The gradient of a finite loss need not be finite.
         not_finite = [name for name, weights in module.named_parameters() if not bool(weights.isfinite().all())]
         numerical = isinstance(failure, (FloatingPointError, torch.linalg.LinAlgError))
-        exploded = failure is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in module.parameters())
+        exploded = failure is not None and any(
+            bool((p.abs() > EXPLODED).any()) for p in module.parameters() if p.requires_grad
+        )
         losses = self.figures["loss"][: self.done].tolist() if self.figures else []
         bad = [step for step, loss in enumerate(losses) if not abs(loss) <= EXPLODED]
         if bad or not_finite or numerical or exploded:

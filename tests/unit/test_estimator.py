@@ -144,6 +144,13 @@ def test_parallel_fits_are_those_in_sequence_and_leave_generators_alone(backend:
     np.testing.assert_array_equal(of_numpy.get_state()[1], before[1])
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
+def test_references_are_embedded_by_the_weights_that_were_learned(precision: str) -> None:
+    model = CLaIClassifier(epochs=3, precision=precision, calibration=None, random_state=0).fit(*IRIS).model_
+    z = model.outputs(IRIS[0][model.references.item])[0]
+    np.testing.assert_allclose(z, model.references.z, atol=1e-5)
+
+
 @contextlib.contextmanager
 def float64_as_default() -> Any:
     torch.set_default_dtype(torch.float64)
@@ -193,7 +200,7 @@ def test_inputs_that_hardly_count_beside_others_are_warned_of() -> None:
 def test_labels_and_groups_of_several_types_or_missing_are_named_by_row(missing: Any) -> None:
     X, y = np.eye(4), ["a", "a", "b", "b"]
     mixed = pd.Series(["a", "a", missing, "b"], dtype=object)
-    for arguments in ({"y": mixed}, {"y": mixed.tolist()}, {"y": y, "groups": mixed}):
+    for arguments in ({"y": mixed}, {"y": mixed.tolist()}, {"y": tuple(mixed)}, {"y": y, "groups": mixed}):
         with pytest.raises(ValueError, match=r"holds 'a' in row 0 and .* in row 2, expected values of one type"):
             CLaIClassifier(epochs=1).fit(X, **arguments)
 

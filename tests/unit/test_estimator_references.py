@@ -8,6 +8,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
+from torch import Tensor, nn
 
 import clailearn
 from clailearn import CLaIClassifier
@@ -44,6 +45,23 @@ def test_votes_of_all_references_add_up_to_the_score(classes: int, conditioning:
         assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(score, abs=1e-9)
         assert {vote.label for vote in votes.support} == {label}
         assert label not in {vote.label for vote in votes.opposition}
+
+
+class Standardised(nn.Module):
+    """Scales each sample by itself, so that a flat one is divided by zero."""
+
+    features = 64
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("rule", ["printed", "parzen"])
+def test_a_sample_without_a_finite_embedding_is_refused_as_input_and_as_reference(rule: str) -> None:
+    model, flat = fitted(4, rule=rule, trunk=Standardised()), np.ones((1, 64))
+    for use in (model.predict, model.votes, lambda x: model.add_references(x, [0])):
+        with pytest.raises(ValueError, match="found an output of the network that is not finite"):
+            use(flat)
 
 
 def test_votes_name_the_training_sample_that_an_input_equals() -> None:

@@ -79,13 +79,17 @@ def test_pictures_of_one_size_keep_it_and_are_embedded_as_in_training(pictures: 
     np.testing.assert_allclose(model.outputs(x)[0], model.references.z, atol=1e-4)
 
 
-def test_folders_in_a_class_are_groups_which_are_held_out_whole(tmp_path: Path) -> None:
+def test_folders_in_a_class_are_groups_which_are_held_out_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A patient with all visits is one; the command understands a tilde, which shells leave in `--out=~/model`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     for n in range(40):
         kind = ("top", "bottom")[n % 2]
-        draw(tmp_path / "pictures" / kind / f"patient{n // 4}" / f"{n}.png", kind, (14, 14))
-    assert main(["fit", str(tmp_path / "pictures"), "--out", str(tmp_path / "model")]) == 0
+        draw(tmp_path / "pictures" / kind / f"patient{n // 4}" / f"visit{n % 4}" / f"{n}.png", kind, (14, 14))
+    assert main(["fit", str(tmp_path / "pictures"), "--out=~/model"]) == 0
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    used = [Path(file).parent.name for file in record["reference_files"]]
+    used = [Path(file).parent.parent.name for file in record["reference_files"]]
     assert len(used) == 32
     assert all(used.count(name) == 4 for name in used)
     for kind in ("top", "bottom"):  # pictures beside folders stand for themselves

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from clailearn import inference
 from clailearn.alignment import one_vs_rest
 from clailearn.calibration import calibrated, fit_calibration
 from clailearn.errors import InputError
@@ -68,8 +69,10 @@ def test_paper_rule_is_algorithm_4(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_all_rules_follow_from_one_pass(name: str) -> None:
-    """Each rule from S written out, against the same means."""
+@pytest.mark.parametrize("held", [2**24, 20])
+def test_all_rules_follow_from_one_pass(name: str, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule from S written out, against the same means, also where few samples fit into memory at once."""
+    monkeypatch.setattr(inference, "SUMS", held)
     test, reference, labels = embeddings(3)
     kernel, y = KERNELS[name], one_vs_rest(labels, 3).double()
     means = parzen_means(kernel, test, reference, labels, block=8)

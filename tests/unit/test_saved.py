@@ -1,6 +1,7 @@
 """A saved CLaIClassifier comes back as it was, from files that hold no code, and damaged ones are refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +106,24 @@ def test_a_trunk_with_shared_weights_is_saved_and_one_with_infinite_numbers_refu
 
 
 @pytest.mark.parametrize(
-    "labels", [np.array(["2020", "2021", "2022"], "M8[D]"), np.array([0, 5, 2**64 - 1], np.uint64)]
+    "labels",
+    [
+        np.array(["2020", "2021", "2022"], "M8[D]"),
+        np.array([1, 2, 3], "m8[ns]"),
+        np.array([0, 5, 2**64 - 1], np.uint64),
+    ],
 )
 def test_labels_that_json_would_change_are_not_saved(tmp_path: Path, labels: Any) -> None:
     with pytest.raises(ValueError, match=r"classes_ holds labels of type .*LabelEncoder"):
         CLaIClassifier(epochs=1).fit(X, labels[Y]).save(tmp_path)
+
+
+def test_what_load_would_refuse_is_not_written(tmp_path: Path) -> None:
+    model = CLaIClassifier(epochs=1).fit(X, Y).model_
+    references = model.references._replace(files=["folder/" * 200] * len(model.references.y))
+    with pytest.raises(InputError, match="reference_files"):
+        replace(model, references=references).save(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_tilde_stands_for_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
