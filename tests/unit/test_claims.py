@@ -214,20 +214,20 @@ def test_each_group_must_lie_together_in_the_mean_over_seeds_and_not_in_other_em
 
 # Sepsis
 
+MIMIC = "mimic-recording-batches"
+
 
 @pytest.fixture
 def mimic(tmp_path: Path) -> Path:
-    """Evidence of MIMIC-IV under the printed loss, where CLaI-M is the best calibrated and both kernels beat the mixture."""
+    """Evidence of MIMIC-IV with a recording as a batch, where CLaI-M is the best calibrated and both kernels beat the mixture."""
     root = copy_evidence(tmp_path / "mimic", "challenge2019")
-    (root / "challenge2019").rename(root / "mimic-iv")
-    describe(root, "mimic-iv", dataset="mimic-iv")
-    runs = root / "mimic-iv" / "evidence" / "runs.jsonl"
-    runs.write_text(runs.read_text().replace('"balanced"', '"none"'))
-    add_mixture(root, "mimic-iv")
+    (root / "challenge2019").rename(root / MIMIC)
+    describe(root, MIMIC, dataset=MIMIC)
+    add_mixture(root, MIMIC)
     ranks = {"clai-m": 0.81, "clai-c": 0.8} | dict.fromkeys(MIXTURES, 0.7)
     for metric in ("auroc", "auprc", "f1", "f1_validation"):
-        put(root, "mimic-iv", "metrics.csv", ranks, metric=metric)
-    put(root, "mimic-iv", "metrics.csv", {"clai-m": 0.1, "clai-c": 0.2} | dict.fromkeys(MIXTURES, 0.3), metric="ece")
+        put(root, MIMIC, "metrics.csv", ranks, metric=metric)
+    put(root, MIMIC, "metrics.csv", {"clai-m": 0.1, "clai-c": 0.2} | dict.fromkeys(MIXTURES, 0.3), metric="ece")
     return root
 
 
@@ -260,23 +260,25 @@ def add_mixture(root: Path, name: str) -> None:
 )
 def test_verdicts_on_sepsis_flip_with_metrics(mimic: Path, number: str, metric: str, levels: dict[str, float]) -> None:
     assert outcome(mimic, number) == REPRODUCED
-    put(mimic, "mimic-iv", "metrics.csv", levels, metric=metric)
+    put(mimic, MIMIC, "metrics.csv", levels, metric=metric)
     assert outcome(mimic, number) == NOT
 
 
 def test_the_mixture_must_be_beaten_in_ranking_and_in_calibration_by_one_model(mimic: Path) -> None:
-    put(mimic, "mimic-iv", "metrics.csv", {"clai-m": 0.4}, metric="ece")
+    put(mimic, MIMIC, "metrics.csv", {"clai-m": 0.4}, metric="ece")
     assert outcome(mimic, "7") == REPRODUCED, "by the other kernel"
-    put(mimic, "mimic-iv", "metrics.csv", {"clai-c": 0.6}, metric="f1_validation")
+    put(mimic, MIMIC, "metrics.csv", {"clai-c": 0.6}, metric="f1_validation")
     finding = finding_on(mimic, "7")
     assert (finding.outcome, set(finding.parts.values())) == (NOT, {REPRODUCED}), "each part by another kernel"
 
 
 def test_an_arm_that_did_not_learn_has_no_say(mimic: Path) -> None:
-    put(mimic, "mimic-iv", "metrics.csv", {"clai-m": 0.54}, metric="auroc")
+    put(mimic, MIMIC, "metrics.csv", {"clai-m": 0.54}, metric="auroc")
     finding = finding_on(mimic, "6")
     assert (finding.outcome, set(finding.tests["outcome"])) == (UNTESTED, {Outcome.NO_SAY})
-    assert finding.tests["reason"].str.contains("`mimic-iv/clai-m` did not learn: test AUROC 0.540").all()
+    assert (
+        finding.tests["reason"].str.contains("`mimic-recording-batches/clai-m` did not learn: test AUROC 0.540").all()
+    )
     assert finding_on(mimic, "7").qualifier == "with CLaI-C"
 
 
@@ -284,7 +286,7 @@ def test_a_mixture_counts_beside_the_runs_alone_that_embed_for_it(mimic: Path) -
     finding = finding_on(mimic, "7")
     for model in ("clai-m", "clai-c"):
         of_kernel = finding.tests[finding.tests["model"] == model]
-        assert set(map(tuple, of_kernel["embeddings_of"])) == {(f"mimic-iv/{model}",)}
+        assert set(map(tuple, of_kernel["embeddings_of"])) == {(f"{MIMIC}/{model}",)}
         assert Outcome.NO_SAY not in set(of_kernel["outcome"])
     root = copy_evidence(mimic.parent / "open", "sixteen-recordings", "challenge2019-septic")
     change(root, "sixteen-recordings", "metrics.csv", lambda frame: frame[~frame["cell"].isin(MIXTURES)])
@@ -339,7 +341,7 @@ def how_far(evidence: Path, cell: str) -> tuple[float, float]:
 
 
 def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(mimic: Path) -> None:
-    put(mimic, "mimic-iv", "metrics.csv", {"constant": 0.01}, metric="ece")
+    put(mimic, MIMIC, "metrics.csv", {"constant": 0.01}, metric="ece")
     finding = finding_on(mimic, "5")
     assert (list(controls(finding)["outcome"]), finding.outcome) == ([NOT], REPRODUCED)
 
@@ -347,13 +349,13 @@ def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(mimic: P
 def test_signals_must_converge_and_be_smooth_and_like_the_process(mimic: Path) -> None:
     rows = [(model, 0, fold, "likeness", 0.0) for model in PAIR for fold in range(5)]
     alike = pd.DataFrame(rows, columns=COLUMNS["latent.csv"])
-    change(mimic, "mimic-iv", "latent.csv", lambda frame: pd.concat([frame, alike]))
-    put(mimic, "mimic-iv", "latent.csv", dict.fromkeys(PAIR, -0.8), quantity="area_effect_seen")
-    put(mimic, "mimic-iv", "latent.csv", {"gp": 0.5}, quantity="roughness")
+    change(mimic, MIMIC, "latent.csv", lambda frame: pd.concat([frame, alike]))
+    put(mimic, MIMIC, "latent.csv", dict.fromkeys(PAIR, -0.8), quantity="area_effect_seen")
+    put(mimic, MIMIC, "latent.csv", {"gp": 0.5}, quantity="roughness")
     verdicts = []
     for rough, likeness in ((0.1, 0.8), (0.9, 0.8), (0.1, 0.4)):
-        put(mimic, "mimic-iv", "latent.csv", dict.fromkeys(PAIR, rough), quantity="roughness_seen")
-        put(mimic, "mimic-iv", "latent.csv", dict.fromkeys(PAIR, likeness), quantity="likeness")
+        put(mimic, MIMIC, "latent.csv", dict.fromkeys(PAIR, rough), quantity="roughness_seen")
+        put(mimic, MIMIC, "latent.csv", dict.fromkeys(PAIR, likeness), quantity="likeness")
         finding = finding_on(mimic, "11")
         verdicts.append((finding.outcome, list(finding.parts.values())))
     passed = [REPRODUCED] * 3
@@ -385,8 +387,8 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
     finding = finding_on(root, "5")
     assert set(finding.tests["name"]) == {one}, "a recording as a batch decides where both kernels learned"
     assert set(with_option(finding, "many recordings")["name"]) == {many}
-    shutil.copytree(mimic / "mimic-iv", root / "mimic-iv")
-    assert set(finding_on(root, "5").tests["name"]) == {"mimic-iv"}
+    shutil.copytree(mimic / MIMIC, root / MIMIC)
+    assert set(finding_on(root, "5").tests["name"]) == {MIMIC}
 
 
 # Mathematics and cost

@@ -33,3 +33,5 @@ def test_the_result_is_an_aligned_table_its_paths_and_the_next_command(
     assert said[4] == "Positive class: dog"
     assert "paper_figures/own/pets/table_accuracy.csv" in said[5]
     assert said[-1] == "Predict: clailearn predict results/real/pets/models/clai-m 'my pets' --votes 3"
+    settings["datasets"]["pets"]["models"] = ["cross-entropy"]
+    assert result(settings, "pets").endswith("models/cross-entropy 'my pets'\n"), "it has no references"

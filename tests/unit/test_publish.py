@@ -13,7 +13,7 @@ from clailearn.errors import InputError
 from replication.datasets.prepared import writing
 from replication.datasets.sources import read_sources
 from replication.experiments.predictions import save_predictions
-from replication.report.evidence import is_open, withheld
+from replication.report.evidence import PATIENT_LEVEL, PROJECTED, is_open, withheld
 from replication.report.figures.render import render
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
 from replication.runs.outputs import published_models
@@ -55,14 +55,14 @@ def test_no_patient_of_a_credentialed_source_is_published_or_kept_from_before(so
 def test_only_open_licences_let_rows_and_predictions_of_patients_be_published(tmp_path: Path) -> None:
     def shows(file: str, licence: str, kind: str) -> bool:
         (tmp_path / "dataset.json").write_text(json.dumps({"title": "a", "licence": licence, "kind": kind}))
-        return not withheld(tmp_path / file)
+        return not withheld(tmp_path / file, (*PATIENT_LEVEL, *PROJECTED))
 
     licences = {name: read_sources(SOURCES, name)[0].licence for name in ("sleepedf", "mimic-iv", "challenge2019")}
     assert [name for name, licence in licences.items() if is_open(licence)] == ["sleepedf", "challenge2019"]
     for licence in ("", "not stated", "CC-BY-NC-4.0", licences["mimic-iv"]):
         assert not shows("signals.csv", licence, "recordings")
         assert shows("metrics.csv", licence, "recordings")
-    for file in ("samples.parquet", "predictions_gp.parquet"):
+    for file in ("samples.parquet", "predictions_gp.parquet", "tsne.csv.gz", "stages.csv.gz"):
         for kind in ("recordings", "features", "images"):
             assert shows(file, "not stated", kind) == (kind == "images")
             assert shows(file, "CC-BY-4.0", kind)
@@ -166,6 +166,16 @@ def test_other_arrays_and_missing_or_damaged_predictions_are_refused(target: Pat
     description.write_text(json.dumps(json.loads(description.read_text()) | {"arrays": {"x_test": {"sha256": "ab"}}}))
     with pytest.raises(InputError, match="found other arrays"):
         publish(["pathmnist"], real, target, REAL)
+    assert contents(target) == before
+
+
+@pytest.mark.parametrize("replace", [[], ["pathmnist"]])
+def test_a_run_whose_results_were_not_gathered_is_refused(target: Path, real: Path, replace: list[str]) -> None:
+    before, file = contents(target), real / "pathmnist" / "evidence" / "metrics.csv"
+    frame = pd.read_csv(file)
+    frame[(frame["cell"] != "clai-m") | (frame["seed"] < 2)].to_csv(file, index=False)
+    with pytest.raises(InputError, match=r"metrics\.csv: found no row of pathmnist/clai-m/seed2, which has a record"):
+        publish(["pathmnist"], real, target, REAL, replace=replace)
     assert contents(target) == before
 
 

@@ -15,7 +15,7 @@ from replication.models import base
 from replication.models.base import create
 from replication.models.embedding import further_views
 from replication.models.items import NO_AUGMENTATION, recording_rows
-from replication.models.run import Run, suited
+from replication.models.run import Run, check_runs, suited
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
@@ -59,7 +59,8 @@ def test_views_of_an_image_are_mirrored_and_shifted_both_ways(mirror: bool, shif
 
 
 def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
-    run = run_of(RunId("pets", "gradient-boosting", 0), encoder={"trunk": "mlp"})
+    training = {"samples": None}  # rules pass augmentation on to networks alone
+    run = run_of(RunId("pets", "gradient-boosting", 0), encoder={"trunk": "mlp"}, training=training)
     with pytest.raises(InputError, match=r"found encoder.trunk mlp and images, expected resnet2d or convnet.* of pets"):
         _ = run.inputs
     run.settings["encoder"]["trunk"] = "convnet"
@@ -67,6 +68,13 @@ def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
         _ = run.inputs
     with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
         create("gradient-boosting").fit(run, None)
+
+
+def test_models_of_rows_are_refused_for_pictures_before_anything_trains(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text('{"kind": "images"}')
+    settings = {"datasets": {"pets": {"models": ["clai-m", "gradient-boosting"]}}}
+    with pytest.raises(InputError, match="pets: found images, expected features or recordings for gradient-boosting"):
+        check_runs(settings, "pets", tmp_path / "dataset.json")
 
 
 AUTO = {"epochs": "auto", "batch_size": "auto", "augmentation": {"crop": "auto", "flip": "auto"}}

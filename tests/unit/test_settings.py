@@ -77,9 +77,12 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"datasets": {"challenge2019": {"minimum_onset_hours": 7}}}, "minimum_onset_hours: found it for challenge2019"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "folds": 5}}}, "pets.folds: found it for image_folder, which"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "classes": ["b", "a"]}}}, "pets.classes: found it for image_f"),
+        ({"datasets": {"pets": OWN | {"source": "arrays", "group_column": "patient"}}}, "pets.group_column: found it for arr"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "raw_of": "challenge2019", "path": None}}}, "pets.raw_of: exp"),
         ({"datasets": {"challenge2019-septic": {"development_share": None}}}, "scored_on: challenge2019-septic has no dev"),
         ({"studies": {"votes-challenge2019": {"predictions": "compared"}}}, "predictions: found it for recordings"),
+        ({"studies": {"wide-cpu": {"predictions": "compared", "scored_on": "validation"}}}, "found it for samples of validation"),
+        ({"studies": {"ablation": {"combine": [{"method": ["gp"]}]}}}, "ablation.combine: found gp, which need recordings"),
         ({"datasets": {"pets": OWN | {"source": "sleep_edf"}}}, r"pets: 'channels' is .*\n.*pets: 'sampling_rate' is"),
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),
@@ -110,7 +113,14 @@ def test_an_own_entry_of_one_line_is_completed_and_what_is_said_wins() -> None:
     training = effective_settings(real, "my-pets", "clai-m")["training"]
     assert (training["epochs"], training["batch_size"], training["learning_rate"]) == (5, "auto", 0.002)
     own["datasets"]["my-pets"] |= {"title": "Dogs", "overrides": {"training": {"epochs": 7}}}
-    real = load_settings(REPOSITORY, own)
+    own["datasets"]["seeds"] = {
+        "source": "feature_table",
+        "label_column": "variety",
+        "group_column": "plant",
+        "classes": [1, 2],
+    }
+    real = load_settings(REPOSITORY, own | {"seed_base": 100})
+    assert (real["datasets"]["seeds"]["classes"], real["seeds"]) == ([1, 2], [100, 101, 102])
     assert real["datasets"]["my-pets"]["title"] == "Dogs"
     assert effective_settings(real, "my-pets", "clai-m")["training"]["epochs"] == 7
     assert load_settings(REPOSITORY)["datasets"] == REAL["datasets"]

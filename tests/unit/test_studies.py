@@ -16,7 +16,7 @@ from clailearn.learning import collaborative_learning, encoder_passes
 from replication.datasets.prepared import DEVELOPMENT
 from replication.experiments.evaluation import SHARES, operations_per_item, run_cell
 from replication.models import clai
-from replication.models.base import create
+from replication.models.base import create, draw_references
 from replication.models.clai import CLaI, build_clai
 from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
@@ -113,6 +113,13 @@ def test_a_study_measures_tails_and_other_class_shares_where_it_is_told(model: s
         assert agreement.empty
 
 
+def test_references_while_training_have_a_sample_of_each_class() -> None:
+    chosen = settings("clai-m")
+    chosen["inference"]["validation_references"] = 1
+    run = Run(pictures(), chosen, RunId("study", "cell", 0), CPU)
+    assert sorted(run.splits.train.labels[draw_references(run)].tolist()) == [0, 1, 2]
+
+
 def test_labels_in_a_drawn_order_are_those_of_training_alone() -> None:
     plain, drawn = (
         Run(pictures(), settings("clai-m", shuffled_labels=shuffled), RunId("study", "cell", 0), CPU).splits
@@ -135,9 +142,16 @@ def test_a_mirrored_image_has_the_scores_of_the_image(model: str) -> None:
     np.testing.assert_allclose(started.scores(run, run.splits.test), scores, atol=1e-5)
 
 
-def settings_of_recordings(**own: Any) -> dict[str, Any]:
-    small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
-    return small | {"encoder": {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0, "head": "linear"}, **own}
+def settings_of_recordings(model: str = "clai-c", **own: Any) -> dict[str, Any]:
+    small = settings(model, samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
+    encoder = {"trunk": "gru", "width": 8, "layers": 1, "dropout": 0.0, "head": "linear"}
+    return Settings(small | {"encoder": encoder, **own}, "run_cell")
+
+
+def test_a_trial_of_the_deep_kernel_process_reads_what_its_rule_passes_on_and_no_more(tmp_path: Path) -> None:
+    run = Run(recordings(), settings_of_recordings("deep-kernel-gp"), RunId("study", "cell", 0, 1), CPU)
+    metrics = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))[1].metrics
+    assert metrics.set_index("metric").loc["auroc", "value"] > 0.8
 
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from clailearn.calibration import fit_logistic, fit_temperature, positive_probability
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
+from clailearn.errors import InputError
 from clailearn.inference import RULES, ParzenMeans, class_scores, decide, log_posteriors
 from clailearn.kernels import Kernel
 from replication.experiments.latent import degrees_of_freedom, signals_as_seen
@@ -255,6 +256,11 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
 
     The last is the history, a row an epoch; of a network, `operations` are the floating-point operations up to the end of each.
     """
+    inference = run.settings.get("inference", {})  # not every model reads it
+    if inference.get("witnesses") and (run.conditions == 1 or inference["references"] != "all"):
+        raise InputError(
+            f"{run.id}: found inference.witnesses, expected it for three or more classes and with references: all. Remove it"
+        )
     model = create(run.model)
     history = pd.DataFrame(model.fit(run, checkpoint) or {"epoch": []})
     if isinstance(model, Network):
@@ -262,16 +268,16 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> tuple[Model, Evaluation, pd.Da
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
     evaluation, embedded = evaluate(run, model)
-    if isinstance(model, Voting) and (numbers := run.settings["inference"].get("fewer_references")):
+    if isinstance(model, Voting) and (numbers := inference.get("fewer_references")):
         more = evaluate_fewer(run, model, embedded or embed_splits(run, model.network), numbers)
         evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, more], ignore_index=True))
-    if isinstance(model, CLaI) and (number := run.settings["inference"].get("witnesses")):
+    if isinstance(model, CLaI) and (number := inference.get("witnesses")):
         evaluation = with_witnesses(run, model.kernel.cpu(), embedded, evaluation, number)
-    if isinstance(model, Network) and (most := run.settings["inference"].get("tail_samples")):
+    if isinstance(model, Network) and (most := inference.get("tail_samples")):
         test = embedded.get("test") or embed(run, model.spaces()[0].module, run.splits.test)
         tails = degrees_of_freedom(test, run.classes, most, run.id.seed)
         evaluation = with_metrics(evaluation, {"degrees_of_freedom": tails})
-    if isinstance(model, CLaI) and (varied := run.settings["inference"].get("varied_shares")):
+    if isinstance(model, CLaI) and (varied := inference.get("varied_shares")):
         means = similarity_means(run, model.kernel.cpu(), embedded["test"], embedded["train"])
         alike = {
             f"agreement_at_{s:g}": float(decided_alike(means, torch.full_like(means.share, s)).mean()) for s in varied

@@ -67,9 +67,9 @@ class RowClassifier(Model):
     """
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
-        if run.splits.train.x.ndim != 2:  # type: ignore[attr-defined]
+        if run.embedded is None and (kind := run.data.info["kind"]) not in ("features", "recordings"):
             raise InputError(
-                f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "
+                f"{run.id}: found {kind}, expected features or recordings for {self.key}. Remove it from the "
                 f"models of {run.id.name}."
             )
         blocks = [key.removeprefix("baselines.") for key in MODELS[self.key].reads]
@@ -249,9 +249,17 @@ def validation_figures(scores: Floats, labels: Tensor) -> Epoch:
 
 
 def draw_references(run: Run) -> Tensor:
-    """Draw the training items that serve as references while the model trains; refuse a draw that lacks a class."""
-    references = draw_items(run.splits.train, run.settings["inference"]["validation_references"], run.id.seed)
-    present, expected = labels_of(run.splits.train, references).unique().numel(), max(2, run.conditions)
+    """Draw the training items that serve as references while the model trains, and a sample of each class that the draw lacks.
+
+    Refuse a draw of recordings that lacks a class.
+    """
+    data = run.splits.train
+    references = draw_items(data, run.settings["inference"]["validation_references"], run.id.seed)
+    if run.data.info["kind"] != "recordings":
+        lacking = set(data.labels.tolist()).difference(data.labels[references].tolist())
+        first = [int((data.labels == label).nonzero()[0]) for label in sorted(lacking)]
+        references = torch.cat([references, torch.tensor(first, dtype=torch.int64)])
+    present, expected = labels_of(data, references).unique().numel(), max(2, run.conditions)
     if present < expected:
         raise InputError(
             f"inference.validation_references: its {len(references)} training items hold {present} of {expected} classes: "

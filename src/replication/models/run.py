@@ -18,7 +18,7 @@ from replication.datasets import prepared
 from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_names
 from replication.models.items import Splits, splits_of
-from replication.runs.registry import MODELS
+from replication.runs.registry import MODELS, read_json
 from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
 from replication.runs.settings import Settings, effective_settings
 
@@ -186,15 +186,22 @@ class Run:
     def checkpoint(self, output: str | Path, files: Iterable[str]) -> Checkpoint:
         """Return the checkpoint of the fit, beside its `output`.
 
-        It is resumed from only if settings, device and `files` (data, code) are the same.
+        It is resumed from only if settings, device, torch and `files` (data, code) are the same.
         """
-        fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
+        made_by = [self.device.type, torch.__version__]
+        fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), *made_by])
         return Checkpoint(Path(output).with_name("checkpoint.pt"), fingerprint)
 
 
 def check_runs(settings: Mapping[str, Any], dataset: str, description: Path) -> None:
     """Raise InputError unless prepared data (`dataset.json`) allow the trainings that a dataset's settings ask for."""
-    networks = [model for model in settings["datasets"][dataset]["models"] if MODELS[model].of == "samples"]
+    models, kind = settings["datasets"][dataset]["models"], read_json(description)["kind"]
+    rows = [model for model in models if MODELS[model].of == "rows"]
+    if rows and kind not in ("features", "recordings"):
+        raise InputError(
+            f"{dataset}: found {kind}, expected features or recordings for {', '.join(rows)}. Remove them from its models."
+        )
+    networks = [model for model in models if MODELS[model].of == "samples"]
     for model in networks[:1]:  # The settings that may not fit are those of all.
         asked = effective_settings(settings, dataset, model)
         run = Run.open(description, asked, RunId.parse(asked["runs"][0]))
@@ -203,7 +210,7 @@ def check_runs(settings: Mapping[str, Any], dataset: str, description: Path) -> 
             "%s: %s with %d channels or features, %d epochs in batches of %d; images shifted by %d pixels, mirrored: %s",
             dataset, trunk, run.inputs, training["epochs"], training["batch_size"], *list(training["augmentation"].values())[:2],
         )  # fmt: skip
-        for name in ("mirror", "shift"):
+        for name in ("mirror", "shift") if "inference" in run.settings else ():
             run.image_setting(name)
         run.check()
 

@@ -26,12 +26,14 @@ from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, 
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
-SEPSIS_READINGS = ("recording-batches", "sixteen-recordings")
+SEPSIS_READINGS = ("mimic-recording-batches", "recording-batches", "mimic-sixteen-recordings", "sixteen-recordings")
 """Septic patients with the printed loss over all hours: a recording as a batch, as the paper has it, and the next reading."""
 
 SIGNALS = "signals.csv"
 PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))
 """Evidence files that show single patients. Labels and scores of images do not."""
+PROJECTED = ("tsne.csv.gz", "stages.csv.gz")
+"""Evidence files with a point a sample, which are drawn for the user alone and not published either."""
 OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
 """Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
 
@@ -41,9 +43,12 @@ def is_open(licence: Any) -> bool:
     return str(licence).replace(" ", "-") in OPEN_LICENCES
 
 
-def withheld(file: Path) -> bool:
-    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it."""
-    if not any(fnmatchcase(file.name, pattern) for pattern in PATIENT_LEVEL):
+def withheld(file: Path, patterns: Iterable[str] = PATIENT_LEVEL) -> bool:
+    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it.
+
+    patterns: of the names of files that show single patients.
+    """
+    if not any(fnmatchcase(file.name, pattern) for pattern in patterns):
         return False
     description = read_description(file.with_name("dataset.json"))
     return not is_open(description["licence"]) and (file.name == SIGNALS or description.get("kind") != "images")
@@ -76,7 +81,7 @@ class Evidence:
     Args:
         root: folder named by the evidence that it holds: `published`, `real` or `mini`.
         expected: by name its "title" and "needs", in the order of tables; of a study its "dataset" and "cells", by the name of
-            a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
+            a cell the variant of each factor; of some datasets "substitute_for", "raw_of" and "class_labels".
         available: names whose evidence may be read, `theory` among them.
         files: paths that may be read; None: all of these names.
         recomputed: by name and file, frames that stand in place of CSV files.
@@ -91,13 +96,28 @@ class Evidence:
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
         """Return everything that lies below `root`."""
-        return cls(root, expected, frozenset(path.parent.name for path in root.glob("*/evidence")))
+        return cls.of_names(root, expected, frozenset(path.parent.name for path in root.glob("*/evidence")))
 
     @classmethod
     def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str]) -> "Evidence":
         """Return the evidence in `files`. What else earlier runs left below `root` is not read."""
         paths = frozenset(map(Path, files))
-        return cls(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
+        return cls.of_names(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
+
+    @classmethod
+    def of_names(
+        cls,
+        root: Path,
+        expected: Mapping[str, Mapping[str, Any]],
+        available: frozenset[str],
+        files: frozenset[Path] | None = None,
+    ) -> "Evidence":
+        """Return the evidence of these names; of several datasets of the same raw files one alone is expected in vain."""
+        lacking = expected.keys() - available
+        shown = {
+            name: entry for name, entry in expected.items() if name in available or entry.get("raw_of") not in lacking
+        }
+        return cls(root, shown, available, files)
 
     @property
     def miniature(self) -> bool:

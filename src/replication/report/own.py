@@ -11,6 +11,7 @@ from replication.report.evidence import read_description
 from replication.report.labels import METRICS, model_title
 from replication.report.tables.layout import number
 from replication.runs.outputs import packed_models
+from replication.runs.registry import CLAI
 
 SHOWN = ("accuracy", "roc_auc", "ece_scaled", "auroc", "auprc", "f1")
 """Metrics of the terminal, as many as `COLUMNS`, of those that the data have."""
@@ -44,10 +45,11 @@ def _next(settings: Mapping[str, Any], name: str, about: Mapping[str, Any]) -> l
     path = settings["datasets"][name]["path"] or "<path>"
     readable = about["kind"] == "images" and about["source"] == "image_folder" and Path(path).expanduser().is_dir()
     table = about["kind"] == "features" and path.endswith((".csv", ".csv.gz"))
+    votes = " --votes 3" if packed_models(settings)[name] in CLAI else ""  # others have no references
     if readable or table:
-        use = f"clailearn predict {model} {shlex.quote(str(Path(path).expanduser()))} --votes 3"
+        use = f"clailearn predict {model} {shlex.quote(str(Path(path).expanduser()))}{votes}"
     elif about["kind"] == "features" or (about["kind"] == "images" and len(about["channels"]) in (1, 3)):
-        use = f"clailearn predict {model} <{'pictures' if about['kind'] == 'images' else 'table.csv'}> --votes 3"
+        use = f"clailearn predict {model} <{'pictures' if about['kind'] == 'images' else 'table.csv'}>{votes}"
     else:
         use = f"""python -c 'import clailearn; print(clailearn.load("{model}").inputs)'"""
     return [f"Model: {model}", f"Predict: {use}"]

@@ -18,7 +18,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from clailearn.model import load
 from replication.experiments.predictions import add_runs, compare_predictions, gather_predictions
-from replication.report.evidence import Evidence, is_open, read_description, withheld
+from replication.report.evidence import PATIENT_LEVEL, PROJECTED, Evidence, is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.outputs import (
     COMPARISONS,
@@ -96,6 +96,7 @@ def _whole(name: str, root: Path, settings: Mapping[str, Any]) -> dict[Path, Pat
         predictions = [file for file in predictions if Path(file).exists()]
     files = [*evidence_files(str(root), name, settings), *predictions]
     files += [file for file in published_models(str(root), settings) if Path(file).parts[-4] == name]
+    _refuse_unmeasured(root / name / "evidence")
     return {file.relative_to(root): _existing(file) for file in map(Path, files)}
 
 
@@ -139,6 +140,7 @@ def _existing(file: Path) -> Path:
 
 def _add(here: Path, evidence: Path) -> None:
     """Add to a copy of published evidence the runs that it lacks of the evidence `here`, and compare its models anew."""
+    _refuse_unmeasured(here)
     name, known = evidence.parent.name, {record["run"] for record in read_records(evidence / RUNS)}
     new = [record["run"] for record in read_records(_existing(here / RUNS)) if record["run"] not in known]
     runs = list(map(RunId.parse, new))
@@ -170,9 +172,7 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
     table, added = pd.read_csv(source, dtype=str, keep_default_na=False), {(run.cell, run.replicate) for run in runs}
     if not path.exists() or "seed" not in table:
         return
-    folds = table.get("fold", pd.Series("", table.index))
-    replicates = "seed" + table["seed"] + folds.where(folds == "", "/fold" + folds)
-    cells = table["cell" if "cell" in table else "model"]
+    cells, replicates = table["cell" if "cell" in table else "model"], _replicates(table)
     published = pd.read_csv(path, dtype=str, keep_default_na=False)
     if "model" in table:  # what is compared without a training has no run
         known = set(zip(published["model"], "seed" + published["seed"], strict=True))
@@ -180,6 +180,22 @@ def _add_rows(source: Path, path: Path, runs: Iterable[RunId]) -> None:
     further = table[[key in added for key in zip(cells, replicates, strict=True)]]
     if len(further):
         pd.concat([published, further.reindex(columns=published.columns, fill_value="")]).to_csv(path, index=False)
+
+
+def _replicates(table: pd.DataFrame) -> pd.Series:
+    """Return the seed and fold of each row of a table of texts, such as seed0/fold1."""
+    folds = table.get("fold", pd.Series("", table.index))
+    return "seed" + table["seed"] + folds.where(folds == "", "/fold" + folds)
+
+
+def _refuse_unmeasured(evidence: Path) -> None:
+    """Raise InputError for a run with a record and no result: its evaluation was not finished when results were gathered."""
+    for path in (evidence / name for name in ("metrics.csv", "alignment.csv")):
+        if path.exists() and (evidence / RUNS).exists():
+            table = pd.read_csv(path, dtype=str, keep_default_na=False)
+            measured = set(table["name"] + "/" + table["cell"] + "/" + _replicates(table))
+            if lost := [record["run"] for record in read_records(evidence / RUNS) if record["run"] not in measured]:
+                raise InputError(f"{path}: found no row of {lost[0]}, which has a record. Compute it: snakemake {path}")
 
 
 def promote(files: Mapping[Path, Path], target: Path) -> set[Path]:
@@ -190,7 +206,7 @@ def promote(files: Mapping[Path, Path], target: Path) -> set[Path]:
     Raises:
         InputError: a run was made with uncommitted changes, or a file is a link or too large. Nothing has been copied then.
     """
-    kept = {path: file for path, file in files.items() if not withheld(_existing(file))}
+    kept = {path: file for path, file in files.items() if not withheld(_existing(file), (*PATIENT_LEVEL, *PROJECTED))}
     for file in kept.values():
         largest = LARGEST.get(file.suffix, LARGEST_TABLE)
         if (size := file.stat().st_size) > largest:

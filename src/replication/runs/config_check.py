@@ -4,6 +4,7 @@
 `null`, as text. It takes 16.0 for a whole number, and NaN for one.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,17 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.runs import registry
-from replication.runs.registry import MODELS, NETWORK_SETTINGS, OUTPUTS, OWN, PREFIX, REPOSITORY, fitted_on, read_yaml
+from replication.runs.registry import (
+    MODELS,
+    NETWORK_SETTINGS,
+    OUTPUTS,
+    OWN,
+    PREFIX,
+    REPOSITORY,
+    REPOSITORY_DATASETS,
+    fitted_on,
+    read_yaml,
+)
 
 SCHEMA = "workflow/config/schema.yaml"
 SOURCES = {
@@ -39,6 +50,13 @@ UNREAD = {
     "classes": ("cifar10", "image_folder", "medmnist"),
 }
 """Settings of a dataset that would promise something, with the sources that do not read them."""
+_NO_TABLES = ("arrays", "challenge2019", "cifar10", "image_folder", "medmnist", "mimic_iv", "sleep_edf")
+UNREAD_OF_OWN = UNREAD | {
+    **dict.fromkeys(("label_column", "group_column", "feature_columns"), _NO_TABLES),
+    **dict.fromkeys(("subjects", "nights"), ("feature_table", *_NO_TABLES[:-1])),
+    "classes": _NO_TABLES[1:],
+}
+"""The same for a dataset of the user's own. An entry of the repository keeps its other settings where its source is replaced."""
 
 
 def check(config: dict[str, Any], own: dict[str, Any]) -> None:
@@ -133,7 +151,8 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
                 yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
             if "raw_of" in datasets[owner] or datasets[owner]["source"] != entry["source"]:
                 yield f"datasets.{name}.raw_of: expected a dataset of source {entry['source']} with raw files of its own"
-        for key in [key for key in entry if entry["source"] in UNREAD.get(key, ()) and entry[key] is not None]:
+        unread = UNREAD if name in REPOSITORY_DATASETS or config["miniature"] else UNREAD_OF_OWN
+        for key in [key for key in entry if entry["source"] in unread.get(key, ()) and entry[key] is not None]:
             yield f"datasets.{name}.{key}: found it for {entry['source']}, which does not read it; remove it"
         if entry["source"] == "mimic_iv" and (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
             yield (
@@ -143,20 +162,27 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     listed = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
     tunings = config["tuning"].items()
     tuned = {f"tuning.{name}.spaces": (entry.get("dataset", name), entry["spaces"]) for name, entry in tunings}
-    for key, (name, models) in (listed | tuned).items():
+    studies = config["studies"].items()
+    combined = {f"studies.{name}.combine": (entry["dataset"], _models(entry, config)) for name, entry in studies}
+    for key, (name, models) in (listed | tuned | combined).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
-    scored = [
-        (f"studies.{name}", name, entry["dataset"], entry["scored_on"]) for name, entry in config["studies"].items()
-    ]
+    scored = [(f"studies.{name}", name, entry["dataset"], entry["scored_on"]) for name, entry in studies]
     scored += [(f"tuning.{n}", f"{PREFIX}{n}", entry.get("dataset", n), entry["scored_on"]) for n, entry in tunings]
     computed = config["run_studies"]
     for key, name, dataset, scored_on in scored:
         lacking = datasets[dataset].get("development_share") is None
-        if config["studies"].get(name, {}).get("predictions") and "folds" in datasets[dataset]:
-            yield f"{key}.predictions: found it for recordings, expected it of samples alone; remove it"
+        of = "recordings" if "folds" in datasets[dataset] else f"samples of {scored_on}"
+        if config["studies"].get(name, {}).get("predictions") and of != "samples of test":
+            yield f"{key}.predictions: found it for {of}, expected it of test samples alone; remove it"
         if scored_on == "development" and lacking and (computed == "all" or name in computed):
             yield f"{key}.scored_on: {dataset} has no development patients; set its development_share"
+
+
+def _models(study: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+    """Return the models that the variants of a study name."""
+    variants = [config["variants"][name] for block in study["combine"] for name in itertools.chain(*block.values())]
+    return [variant["model"] for variant in variants if "model" in variant]
 
 
 def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:

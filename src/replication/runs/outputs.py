@@ -177,8 +177,9 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def left_out(settings: Mapping[str, Any]) -> list[str]:
-    """Return the datasets in `run` that are not computed, because their settings have no path to them."""
-    return [name for name in settings["run"] if not _accessible(name, settings)]
+    """Return the datasets without whose path some in `run` are not computed."""
+    names = [name for name in settings["run"] if not _accessible(name, settings)]
+    return list(dict.fromkeys(raw_dataset(settings, name) for name in names))
 
 
 def _published(root: str) -> bool:
@@ -276,7 +277,7 @@ def evidence_inputs(
 
 def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return `title`, `needs` and what else outputs say of each dataset, study or benchmark, and the `cells` of a study."""
-    kept = ("title", "needs", "substitute_for", "class_labels")
+    kept = ("title", "needs", "substitute_for", "raw_of", "class_labels")
     entries: dict[str, dict[str, Any]] = {
         name: {key: entry[key] for key in kept if key in entry} for name, entry in settings["datasets"].items()
     }

@@ -38,6 +38,7 @@ USES = {"real": None, "mini": MINIATURE, "afternoon": AFTERNOON}
 """The uses of the pipeline, which name their folders below results/, and the file whose settings win over all others."""
 OWN_DEFAULTS = "workflow/config/own.yaml"
 
+SEEDS = ("seeds", "model_seeds", "variant_seeds")
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned", "own", "pathvars")
 _NOT_OF_PREPARATION = (
     "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
@@ -64,8 +65,9 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
         settings["run"] = [name for name in settings["run"] if name in own["run"]]
     check(settings, own)
     settings |= {"use": use, "own": {} if fixture else own, "pathvars": folders(use, settings["evidence"])}
-    for key in ("seeds", "model_seeds", "datasets", "studies"):
-        settings[key] = _moved(settings[key], settings["seed_base"], of_seeds=key.endswith("seeds"))
+    overrides = [entry["overrides"] for entry in settings["datasets"].values()]
+    for block in (settings, *overrides, *settings["studies"].values()):
+        block |= {key: _moved(block[key], settings["seed_base"]) for key in SEEDS if key in block}
     settings["studies"] |= tuning_studies(settings)
     if settings["run_studies"] == "all":
         settings["run_studies"] = [*settings["studies"], BENCHMARK]
@@ -84,11 +86,11 @@ def folders(use: str, evidence: str) -> dict[str, str]:
     }
 
 
-def _moved(value: Any, base: int, of_seeds: bool) -> Any:
-    """Add `base` to every seed: to the numbers below a key `seeds`, `model_seeds` or `variant_seeds`."""
-    if isinstance(value, dict):
-        return {key: _moved(entry, base, of_seeds or key.endswith("seeds")) for key, entry in value.items()}
-    return [seed + base for seed in value] if of_seeds and value is not None else value
+def _moved(seeds: Any, base: int) -> Any:
+    """Return seeds, or those by model or variant, with `base` added to each."""
+    if isinstance(seeds, dict):
+        return {key: _moved(own, base) for key, own in seeds.items()}
+    return seeds if seeds is None else [seed + base for seed in seeds]
 
 
 def complete(settings: dict[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from replication.report.claims.numbers import (
     measured,
     title_of,
 )
-from replication.report.claims.readings import MULTICLASS, PAIR, SEPTIC, multiclass, present, septic, table_1
+from replication.report.claims.readings import MULTICLASS, PAIR, SEPSIS, multiclass, present, septic, table_1
 from replication.report.texts import printed_value
 from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, THEORY
 
@@ -85,7 +85,7 @@ def parzen(numbers: Numbers) -> None:
     """Add the agreement with the Parzen-window Bayes rule on simulated classes, and at equal shares on learned embeddings."""
     algebra(numbers)
     part = CLAIM_TEXTS["claims"]["10"]["parts"][1]
-    for name in present(numbers.evidence, [*MULTICLASS, "mimic-iv", SEPTIC]):
+    for name in present(numbers.evidence, [*MULTICLASS, *SEPSIS]):
         agreement = numbers.evidence.frame(name, "agreement.csv")
         equal = agreement.loc[agreement["quantity"] == "equal_agreement", "value"]
         if len(equal):

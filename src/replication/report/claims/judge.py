@@ -3,7 +3,8 @@
 claims.yaml has the words of a claim, and its tests as rows. Its verdict follows from the numbers of these rows by stated rules.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,7 @@ def find(number: str, evidence: Evidence) -> "Finding":
     COMPUTED.get(number, lambda _: None)(numbers)
     frame = numbers.frame()
     tests = frame[frame["role"] == "test"]
+    numbers.needs.extend(_not_tested(claim, frame, evidence))
     if (tests["outcome"] == Outcome.NO_SAY).all() and "untested" in claim:
         numbers.needs.append(claim["untested"])
     if (tests["outcome"] == Outcome.NOT_TESTABLE).any():
@@ -40,6 +42,21 @@ def find(number: str, evidence: Evidence) -> "Finding":
     if "lacks" in claim:
         numbers.needs.append(claim["lacks"])
     return Finding(number, claim, frame, numbers.needs, numbers.note)
+
+
+def _not_tested(claim: Mapping[str, Any], numbers: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
+    """Yield, of the paper's own datasets that are at hand, those without a number, by the paper's readings of the targets."""
+    measured = set()
+    for name, target in numbers.loc[numbers["role"].isin(["test", "beside"]), ["name", "target"]].itertuples(
+        index=False
+    ):
+        dataset = evidence.dataset_of(name)
+        measured.add((evidence.expected.get(dataset, {}).get("raw_of", dataset), target))
+    own = [name for name in claim.get("data", ()) if evidence.has(name) and not evidence.is_substitute(name)]
+    for name, target in itertools.product(own, numbers.loc[numbers["role"] == "test", "target"].unique()):
+        if (name, target) not in measured:
+            targets = f" with {TARGETS[target]['short']}" if target else ""
+            yield f"{evidence.title(name)}: runs of this claim's test{targets}"
 
 
 @dataclass(frozen=True)

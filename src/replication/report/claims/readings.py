@@ -14,10 +14,8 @@ PAIR = ("clai-m", "clai-c")
 """The paper's models: kernels that a contributor adds are in none of its claims."""
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 SEPTIC = "challenge2019-septic"
-SEPSIS = ("mimic-iv", SEPTIC, "challenge2019")
+SEPSIS = ("mimic-iv", SEPTIC, "challenge2019", *SEPSIS_READINGS)
 """MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
-SEPSIS_OPTIONS = {"recording-batches": "one recording", "sixteen-recordings": "many recordings"}
-"""What a reading is called that is not the paper's."""
 TARGETS: Mapping[str, Mapping[str, str]] = CLAIM_TEXTS["targets"]
 VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
          "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
@@ -114,7 +112,8 @@ def present(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
 
 def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
     """Say what the datasets without runs of a CLaI model need; substitutes need nothing where others are at hand."""
-    texts, found = [], present(evidence, datasets)
+    of_raw = {entry.get("raw_of") for key, entry in evidence.expected.items() if evidence.runs(key, PAIR)}
+    texts, found = [], {*present(evidence, datasets), *of_raw}
     for dataset in [key for key in datasets if key in evidence.expected and key not in found]:
         if found and "substitute_for" in evidence.expected[dataset]:
             continue
@@ -179,16 +178,17 @@ def sepsis_runs(evidence: Evidence) -> list[Reading]:
     known = {name: [learned(evidence, arms[model]) for model in PAIR if model in arms] for name, arms in own.items()}
     both = [name for name, found in known.items() if len(found) == 2 and all(one and one.enough for one in found)]
     paper = [*both, *own][:1]
-    readings = [
-        Reading(name, cohorts.get(SEPTIC, {}) | arms, option="" if name in paper else SEPSIS_OPTIONS[name])
-        for name, arms in own.items()
-    ]
+    readings = []
+    for name, arms in own.items():
+        hours = cohorts.get("mimic-iv" if name.startswith("mimic-") else SEPTIC, {})
+        other = "many recordings" if "sixteen" in name else "one recording"
+        readings.append(Reading(name, hours | arms, option="" if name in paper else other))
     if "mimic-iv" not in cohorts:
         readings += declared(evidence, "capped hours") + declared(evidence, "whole cohort")
     for name, arms in cohorts.items():
-        balanced = recorded(evidence, [arms[model] for model in PAIR], "pair_weighting") != {"none"}
-        option = "balanced loss" if balanced else "" if name == "mimic-iv" else "whole cohort"
-        readings.append(Reading(name, arms, option=option))
+        trained = [arms[model] for model in PAIR if model in arms]
+        balanced = recorded(evidence, trained, "pair_weighting") != {"none"}
+        readings.append(Reading(name, arms, option="balanced loss" if balanced else "whole cohort"))
     return readings
 
 
@@ -213,7 +213,7 @@ table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
 _FOUND: dict[str, Callable[[Evidence], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
     "signals": sepsis_runs, "voting": runs_of(MULTICLASS, ["clai-m"]),
-    "voting on two classes": runs_of(["mimic-iv", SEPTIC], ["clai-m"]), "table 1": table_1,
+    "voting on two classes": runs_of(SEPSIS, ["clai-m"]), "table 1": table_1,
 }  # fmt: skip
 READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
 """Names of all sets of readings."""

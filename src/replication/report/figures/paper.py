@@ -21,7 +21,7 @@ from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import MODEL_OF, models_in_order
-from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL
+from replication.runs.registry import CLAI, MODELS, PICTURED_MODEL, REPOSITORY_DATASETS
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.
@@ -113,7 +113,9 @@ def embeddings(evidence: Evidence) -> Drawn:
         axes.margins(x=0.1)  # room for names
         if dataset == "cifar10":
             _outline_groups(figure, axes, frame)
-        names = _short(evidence.description(dataset)["classes"])
+        names = [textwrap.fill(str(name), NAME) for name in evidence.description(dataset)["classes"]]
+        if dataset in REPOSITORY_DATASETS:
+            names = _short(names)
         for label, points in frame.groupby("label"):
             for x, y, align in _places(points[["x", "y"]], np.ptp(axes.get_xlim())):
                 axes.text(x, y, names[int(str(label))], ha="center", va=align, fontsize=7, parse_math=False,
@@ -156,9 +158,9 @@ def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
 
 
 def _short(classes: Sequence[str]) -> list[str]:
-    """Return the last words of names, such as epithelium, where these tell the classes apart; else the names in lines."""
-    last = [str(name).split()[-1] for name in classes]
-    return last if len(set(last)) == len(last) else [textwrap.fill(str(name), NAME) for name in classes]
+    """Return the last words of names, such as epithelium, where these tell the classes apart; else the names."""
+    last = [name.split()[-1] for name in classes]
+    return last if len(set(last)) == len(last) else list(classes)
 
 
 def training(evidence: Evidence) -> Drawn:
@@ -267,7 +269,7 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
     for axes, model in zip(panels, models, strict=True):
         own, title = stay[stay["model"] == model], MODELS[model].title
         if own.empty:
-            style.write_reason(axes, f"no signals of {title} in the evidence")
+            style.write_reason(axes, f"no signals of {title} in the evidence that may be shown")
             continue
         _draw_signals(axes, own, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)

@@ -140,8 +140,10 @@ def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows
             axes.text(x + 0.5, top, f"{index}, {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)
 
 
-COMPUTATION_COLUMNS = ["dataset", "study", "cell", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
-DASHES = ("--", "-")
+COMPUTATION_COLUMNS = [
+    "dataset", "study", "cell", "model", "epoch", "operations", "minutes", "median", "low", "high", "n",
+]  # fmt: skip
+DASHES = ("--", "-", ":")
 # On the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498)
 JORDAN_ACCURACY, JORDAN_OPERATIONS = 0.94, 3.6e14
 
@@ -161,10 +163,11 @@ def computation(evidence: Evidence) -> Drawn:
             method = variants.get("method", variants.get("kernel"))
             look: dict[str, Any] = {"color": style.model_style(method).colour, "ls": dash}
             curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
-            curve = curve.assign(x=by_epoch["operations"].median()).reset_index()
-            axes.plot(curve["x"], curve["median"], lw=1.3, **look)
-            axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
-            parts.append(curve.assign(name=study, cell=cell, quantity="operations"))
+            so_far = by_epoch[["operations", "seconds"]].median()
+            curve = curve.assign(operations=so_far["operations"], minutes=so_far["seconds"] / 60).reset_index()
+            axes.plot(curve["operations"], curve["median"], lw=1.3, **look)
+            axes.fill_between(curve["operations"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
+            parts.append(curve.assign(name=study, cell=cell))
             title = model_title(method) if method in MODEL_OF else VARIANT_TITLES[method]
             entries.append(Line2D([], [], lw=1.5, label=f"{title}, {study}", **look))
     axes.axhline(paper, color="0.3", ls=":", lw=1)

@@ -141,7 +141,8 @@ def table3_frame(evidence: Evidence) -> pd.DataFrame:
     paper = printed("table3").rename(columns={"row": "model", "value": "printed", "spread": "printed_sd"})
     rows = rows.merge(paper[["model", "metric", "printed", "printed_sd"]], "left")
     columns = ["printed", "printed_sd"]
-    rows[columns] = rows[columns].mask(rows["dataset"].map(evidence.is_substitute))
+    cohort = next((name for name in evidence.expected if not evidence.is_substitute(name)), None)
+    rows[columns] = rows[columns].mask(rows["dataset"] != cohort)
     return rows.reindex(columns=["dataset", "study", "cell", "model", "other", *RESULT_COLUMNS[2:], "printed_sd"])
 
 
