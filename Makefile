@@ -78,7 +78,7 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
 benchmark: $(INSTALLED) ## measure time and memory of training; nothing else should run on this machine

@@ -59,9 +59,9 @@ onstart:
 
         print(plan_text(Path(), afternoon_config), file=sys.stderr)
         tell_hourly(Path(), afternoon_config)
-    elif "own" not in workflow.dag_settings.targets:
+    elif config["evidence"] == "published" and not {"own", "mini"} & set(workflow.dag_settings.targets):
         print(
-            f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in days of a core:",
+            "Outputs show the published evidence. To compute everything on real data, in days of a core:",
             "snakemake --cores 8 all --config evidence=real",
             file=sys.stderr,
         )

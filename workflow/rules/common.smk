@@ -15,6 +15,7 @@ from replication.runs.run import (
 )
 
 RESULTS, EVIDENCE = config["pathvars"]["results"], config["pathvars"]["evidence"]  # <results> and <evidence>, for code
+PUBLISHED_VERDICTS = f"paper_figures/{registry.CLAIMS}.json"
 RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRACED = [name for name, study in config["studies"].items() if study["scored_on"] == "alignment"]

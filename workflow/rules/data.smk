@@ -4,7 +4,13 @@
 
 rule make_miniature:
     input:
-        library=library("miniature", "replication/datasets/miniature", "replication/datasets/mimic_iv"),
+        library=library(
+            "miniature",
+            "replication/datasets/miniature",
+            "replication/datasets/mimic_iv",
+            "replication/datasets/band_powers.py",
+            "replication/datasets/sleep_edf.py",
+        ),
     output:
         table="<results>/raw/{dataset}/sources.csv",
     log:

@@ -68,6 +68,7 @@ rule project_embeddings:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         embedded=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors"),
+        model=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "model.safetensors"),
         library=EVALUATION,
     output:
         tsne="<results>/{dataset}/evidence/tsne.csv.gz",
@@ -120,6 +121,7 @@ rule picture_votes:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         record=f"<results>/{{dataset}}/models/{registry.PICTURED_MODEL}/model.json",
+        weights=f"<results>/{{dataset}}/models/{registry.PICTURED_MODEL}/model.safetensors",
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/votes.csv.gz",

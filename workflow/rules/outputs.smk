@@ -79,10 +79,11 @@ rule judge_claims:
         "../scripts/judge_claims.py"
 
 
-# What this use of the pipeline found, beside the tracked verdicts. These are read as they are: nothing renders them first.
+# What this use of the pipeline found, beside the tracked verdicts.
 rule compare_verdicts:
     input:
         claims="<figures>/claims.json",
+        published=PUBLISHED_VERDICTS if config["evidence"] == "published" else [],
         records=lambda wildcards: outputs.evidence_inputs(registry.CLAIMS, EVIDENCE, config, outputs.RECORDS),
         library=RENDERING,
     output:
@@ -95,7 +96,8 @@ rule compare_verdicts:
     conda:
         "../../envs/environment.yaml"
     params:
-        published=lambda wildcards: file_digest(["paper_figures/claims.json"]),
+        # Of other evidence the main use would make other ones: those that are there count.
+        published=lambda wildcards, input: None if input.published else file_digest([PUBLISHED_VERDICTS]),
         root=EVIDENCE,
     message:
         "Compare the verdicts with the published ones."

@@ -40,6 +40,7 @@ use rule project_embeddings as gather_own with:
         reliability=behind("reliability.csv"),
         runs=behind("runs.jsonl"),
         embedded=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "embedded.safetensors"),
+        model=lambda wildcards: files_of(outputs.projected_run(config, wildcards.dataset), "model.safetensors"),
         library=EVALUATION,
     output:
         **dict(rules.project_embeddings.output.items()),

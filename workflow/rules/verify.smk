@@ -2,7 +2,7 @@
 # Requires evidence with predictions, and the verdicts judged from it; leaves <report>/verify.csv.
 
 # Tracked verdicts are compared as they are; others are judged first.
-TRACKED = f"paper_figures/{'mini/' if config['miniature'] else ''}{registry.CLAIMS}.json"
+TRACKED = f"{config['pathvars']['figures']}/{registry.CLAIMS}.json"
 
 
 rule verify_dataset:
