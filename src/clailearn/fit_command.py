@@ -128,10 +128,7 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
 
 
 def _pictures(folder: Path, size: int | None) -> Given:
-    """Read the pictures of a folder, <class>/<file>; folders between class and file, of one name in any class, are groups.
-
-    Of several such folders below each other the first is the group: a patient, whatever visits she has.
-    """
+    """Read the pictures of a folder, <class>/<file>; the first folders below classes, of one name in any class, are groups."""
     found = files_below(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES and file.parent != folder]
     parts = [file.relative_to(folder).parts for file in files]

@@ -123,10 +123,7 @@ class Model:
             )
 
     def outputs(self, x: ArrayLike) -> list[Tensor]:
-        """Return embeddings (K, N, L), or logits (N, C), of each view of the inputs: one, or with `inputs.mirror` two.
-
-        Raises InputError, too, for one that is not finite.
-        """
+        """Return embeddings (K, N, L), or logits (N, C), of each view of the inputs: one, or with `inputs.mirror` two."""
         self.network.eval()
         blocks = []
         with self.computation.modes(), self.computation.rounding():

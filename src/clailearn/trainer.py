@@ -104,10 +104,8 @@ class TrainingSettings:
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """Return autocast to bfloat16, which other precisions switch off.
-
-    Within another autocast the cache of weights in bfloat16 would outlive the steps that change the weights.
-    """
+    """Return autocast to bfloat16, which other precisions switch off."""
+    # Within another autocast the cache of weights in bfloat16 would outlive the steps that change them.
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16", cache_enabled=False)
 
 
