@@ -26,14 +26,21 @@ from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, 
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
-SEPSIS_READINGS = ("mimic-recording-batches", "recording-batches", "mimic-sixteen-recordings", "sixteen-recordings")
-"""Septic patients with the printed loss over all hours: a recording as a batch, as the paper has it, and the next reading."""
+SEPSIS_READINGS = {
+    "mimic-recording-batches": ("mimic-iv", "one recording"),
+    "recording-batches": ("challenge2019-septic", "one recording"),
+    "mimic-sixteen-recordings": ("mimic-iv", "many recordings"),
+    "sixteen-recordings": ("challenge2019-septic", "many recordings"),
+}
+"""Septic patients with the printed loss over all hours: a recording as a batch, as the paper has it, and the next reading.
+
+With each the dataset of the same patients that has baselines on hours, and what it is called where it is not the paper's."""
 
 SIGNALS = "signals.csv"
 PATIENT_LEVEL = (SIGNALS, SAMPLES, predictions_of("*"))
 """Evidence files that show single patients. Labels and scores of images do not."""
 PROJECTED = ("tsne.csv.gz", "stages.csv.gz")
-"""Evidence files with a point a sample, which are drawn for the user alone and not published either."""
+"""Evidence files with a point a sample: drawn for the user under any licence, and published as the ones above."""
 OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
 """Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
 

@@ -180,9 +180,8 @@ def sepsis_runs(evidence: Evidence) -> list[Reading]:
     paper = [*both, *own][:1]
     readings = []
     for name, arms in own.items():
-        hours = cohorts.get("mimic-iv" if name.startswith("mimic-") else SEPTIC, {})
-        other = "many recordings" if "sixteen" in name else "one recording"
-        readings.append(Reading(name, hours | arms, option="" if name in paper else other))
+        cohort, option = SEPSIS_READINGS[name]
+        readings.append(Reading(name, cohorts.get(cohort, {}) | arms, option="" if name in paper else option))
     if "mimic-iv" not in cohorts:
         readings += declared(evidence, "capped hours") + declared(evidence, "whole cohort")
     for name, arms in cohorts.items():
