@@ -88,16 +88,6 @@ class CLaIClassifier(ModelClassifier):
         Highest learning rate of the one-cycle schedule of AdamW.
     weight_decay : float, default=1e-4
         Weight decay of AdamW; the metric has none.
-    early_stopping : bool, default=False
-        Whether to hold out samples of `fit`, to stop once the accuracy on them has not risen for `n_iter_no_change` epochs, and
-        to keep the weights of the best epoch. The held-out samples vote in the end. The learning rate falls over all `epochs`,
-        whenever training stops.
-    validation_fraction : float, default=0.1
-        Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, whole groups, and more
-        than this share where they are few or uneven.
-    n_iter_no_change : int, default=10
-        Epochs without a rise after which early stopping stops. They count from the end of the first quarter of `epochs`, in
-        which the learning rate rises.
     precision : {'float64', 'float32', 'bfloat16'}, default='float64'
         Precision of the computation. With 'float64', the other samples of a call change the scores of a sample by roundings
         alone, some 1e-15. With 'bfloat16' on a CPU, a trunk of your own should have no padded convolution whose stride is larger
@@ -118,8 +108,7 @@ class CLaIClassifier(ModelClassifier):
     calibration_ : float, clailearn.calibration.LogisticCalibration or None
         The temperature, or the logistic regression; None if `predict_proba` is the bare mapping.
     history_ : list of dict
-        One row an epoch: loss, learning_rate, with the paper's loss alignment and centred_alignment, and validation_accuracy of
-        early stopping.
+        One row an epoch: loss, learning_rate, with the paper's loss alignment and centred_alignment.
     model_ : clailearn.model.Model
         What was learned, as a whole: `network`, `kernel` and `references`, whose embeddings are `references.z`.
     reference_labels_ : ndarray of shape (N,)
@@ -165,9 +154,6 @@ class CLaIClassifier(ModelClassifier):
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "precision": [StrOptions(set(get_args(Precision)))],
         "device": [str],
         "verbose": ["verbose"],
@@ -191,9 +177,6 @@ class CLaIClassifier(ModelClassifier):
         batch_size: int = 64,
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
         precision: Precision = "float64",
         device: str = "cpu",
         verbose: int = 0,
@@ -213,9 +196,6 @@ class CLaIClassifier(ModelClassifier):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.precision = precision
         self.device = device
         self.verbose = verbose
@@ -229,8 +209,8 @@ class CLaIClassifier(ModelClassifier):
         X : array or tensor of shape (N, inputs), or (N, ...) if `trunk` takes it
         y : array of labels of shape (N,), of at least two classes
         groups : array of shape (N,), default=None
-            Group of each sample, such as its patient. Samples of one group stay together where samples are held out, for
-            calibration or early stopping.
+            Group of each sample, such as its patient. Samples of one group stay together where samples are held out for
+            calibration.
         """
         with unchanged_by_failure(self):
             self._validate_params()
@@ -261,16 +241,9 @@ class CLaIClassifier(ModelClassifier):
             calibration: Any = None
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, validation = split
-                parts = X[train], labels[train], classes, None if groups is None else groups[train]
-                try:
-                    part = learn(own, inputs, *parts, seed)[0]
-                except ValueError as error:
-                    if not str(error).startswith("validation_fraction"):
-                        raise
-                    held_out = f"of the {len(train)} samples that calibration leaves"
-                    raise ValueError(f"{error}, or set calibration=None: this is {held_out}") from error
+                part = learn(own, inputs, X[train], labels[train], classes, seed)[0]
                 calibration = fit_calibration(part.scores(X[validation]), labels[validation], log_odds=part.log_odds)
-            model, self.history_ = learn(own, inputs, X, labels, classes, groups, seed)
+            model, self.history_ = learn(own, inputs, X, labels, classes, seed)
             self._next_index = len(X)
             return self._hold(replace(model, calibration=calibration), classes)
 

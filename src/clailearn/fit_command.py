@@ -101,7 +101,7 @@ def fit(source: Path, out: Path, label: str | None, group: str | None, size: int
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        train, held = validation_split(HELD_OUT, given.labels, given.groups, seed, "the part held out")
+        train, held = validation_split(HELD_OUT, given.labels, given.groups, seed)
         whole = "" if given.groups is None else f" in {len(set(given.groups[held]))} whole groups"
         found = legible(f"{source}: {len(y)} samples of {len(classes)} classes; {given.form}")
         sys.stderr.write(

@@ -3,11 +3,10 @@
 import contextlib
 import copy
 import logging
-import math
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Number
 from typing import Any, Literal
@@ -26,7 +25,7 @@ from clailearn.errors import DivergenceError
 from clailearn.inference import sample_references
 from clailearn.learning import collaborative_learning
 from clailearn.model import Model, build_network
-from clailearn.trainer import EarlyStopping, Epoch, Samples, TrainingSettings
+from clailearn.trainer import Epoch, LazySamples, TrainingSettings
 from clailearn.votes import References
 
 # Initial weights and dropout are drawn from torch's global generators, so trainings in other threads wait.
@@ -90,14 +89,12 @@ def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | 
     return _first(splitter, "calibration", y, groups)
 
 
-def validation_split(
-    fraction: float, y: NDArray[Any], groups: NDArray[Any] | None, seed: int, parameter: str = "validation_fraction"
-) -> Split:
-    """Return a split that holds out a fraction, in messages called `parameter`, of the samples, or of the groups."""
+def validation_split(fraction: float, y: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Split:
+    """Return a split that holds out a fraction of the samples, or of the groups."""
     splitter: Any = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
     if groups is not None:
         splitter = StratifiedGroupKFold(_parts(round(1 / fraction), groups), shuffle=True, random_state=seed)
-    return _first(splitter, parameter, y, groups)
+    return _first(splitter, "the part held out", y, groups)
 
 
 def _parts(asked: int, groups: NDArray[Any] | None) -> int:
@@ -123,25 +120,12 @@ def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] 
     return train, validation
 
 
-class LazySamples(Samples):
-    """Samples in the type that they were given in; a batch alone becomes encoder input, which may take eight times as much."""
-
-    def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
-        super().__init__(x, labels)
-        self.to_input = to_input
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = self.to_input(self.x[items.numpy()])
-        return x, self.labels[items].to(x.device)
-
-
 def learn(
     own: Mapping[str, Any],
     inputs: Inputs,
     X: NDArray[Any],
     labels: NDArray[np.int64],
     classes: NDArray[Any],
-    groups: NDArray[Any] | None,
     seed: int,
 ) -> tuple[Model, list[Epoch]]:
     """Train a network and a kernel, and return the model, whose references are samples, and the history of the training.
@@ -149,19 +133,9 @@ def learn(
     own: parameters of the estimator. labels: class indices (N,).
     """
     computation = Computation(own["device"], own["precision"])
-    train, validation = np.arange(len(X)), None
-    if own["early_stopping"]:
-        train, validation = validation_split(own["validation_fraction"], classes[labels], groups, seed)
-    data = LazySamples(X if validation is None else X[train], torch.from_numpy(labels[train]), computation.tensor)
+    data = LazySamples(X, torch.from_numpy(labels), computation.tensor)
     conditions = 1 if len(classes) == 2 else len(classes)
-    settings, stopping = network_settings(own), None
-
-    def validate() -> Epoch:
-        if validation is None:
-            return {}
-        voting = _with_references(model, data.x, labels[train], own["max_references"], seed)
-        return {"validation_accuracy": float((voting.scores(X[validation]).argmax(1) == labels[validation]).mean())}
-
+    settings = network_settings(own)
     with fresh_modes(computation.device), _ALONE, contextlib.ExitStack() as after:
         if own["trunk"] is None or isinstance(own["trunk"], PictureTrunk):
             # Sums over several threads have other roundings, and a small network gains nothing by them.
@@ -176,14 +150,7 @@ def learn(
         model = Model(network, kernel, None, None, inputs, classes.tolist(), settings, device=own["device"])
         model.module.to(computation.device, computation.dtype)
         training = _training_settings(own, conditions, len(data), seed)
-        if validation is not None:
-            warmup = math.ceil(training.warmup * training.epochs)
-            stopping = EarlyStopping(model.module, own["n_iter_no_change"], warmup)
-        history = collaborative_learning(
-            network, kernel, data, conditions, training, validate, checkpoint=None, stop=stopping
-        )
-        if stopping is not None:
-            model.module.load_state_dict(stopping.best)
+        history = collaborative_learning(network, kernel, data, conditions, training, dict, checkpoint=None)
         learned = _with_references(model, X, labels, own["max_references"], seed)
         _refuse_lost_distances(learned)
         return learned, history

@@ -39,7 +39,6 @@ def collaborative_learning(
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
     after_pass: Callable[[int | None], None] | None = None,
-    stop: Callable[[list[Epoch]], bool] | None = None,
 ) -> list[Epoch]:
     """Train an encoder and the kernel's metric.
 
@@ -47,7 +46,7 @@ def collaborative_learning(
         encoder, kernel: trained in place.
         data: training items.
         conditions: C for a multiclass task, also if the encoder has no conditions; 1 for a binary one.
-        settings, validate, checkpoint, after_pass, stop: as `clailearn.trainer.train` takes them.
+        settings, validate, checkpoint, after_pass: as `clailearn.trainer.train` takes them.
 
     Returns:
         The history of `train`: the loss and, of `AlignmentLoss`, both alignments, as means over steps and conditions.
@@ -81,7 +80,6 @@ def collaborative_learning(
         batches=_groups(len(data), settings),
         passes=_passes(conditions, settings),
         after_pass=after_pass,
-        stop=stop,
     )
 
 

@@ -5,7 +5,6 @@ checkpoint ends with the same bytes as one that ran through.
 """
 
 import contextlib
-import copy
 import logging
 import math
 import time
@@ -78,6 +77,18 @@ class Samples(Items):
         return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
 
 
+class LazySamples(Samples):
+    """Samples as given, in memory or mapped; a batch alone becomes encoder input, which may take eight times as much."""
+
+    def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
+        super().__init__(x, labels)
+        self.to_input = to_input
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        x = self.to_input(self.x[items.numpy()])
+        return x, self.labels[items].to(x.device)
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """How to train. config.yaml says what most settings mean, docs/choices.md why they have their values."""
@@ -120,7 +131,6 @@ def train(
     batches: Sequence[slice],
     passes: Sequence[int | None] = (None,),
     after_pass: Callable[[int | None], None] | None = None,
-    stop: Callable[[list[Epoch]], bool] | None = None,
 ) -> list[Epoch]:
     """Train a model in place from the checkpoint, or from the start, to the last epoch.
 
@@ -132,7 +142,6 @@ def train(
         batches: places of each batch in the shuffled order.
         passes: the condition of each pass over the batches in an epoch.
         after_pass: called with the condition after each pass; it changes no weight.
-        stop: told the history after each epoch, whether to train no further; None: to the last epoch.
 
     Returns:
         The history, a row an epoch: epoch, the means of the figures of its steps, learning_rate (of the
@@ -168,8 +177,6 @@ def train(
             if not all(map(math.isfinite, (validated := validate()).values())):
                 raise FloatingPointError(f"validation gives {validated}")
         training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, seconds)
-        if stop is not None and stop(history):
-            break
     model.eval()
     return history
 
@@ -290,28 +297,6 @@ class _Training:
                 "history": self.history,
             }
             self.checkpoint.save(f"epoch {row['epoch']}", state)
-
-
-class EarlyStopping:
-    """Ends a training once `validation_accuracy` has not risen for some epochs; `best` has the first best weights.
-
-    Args:
-        model: in training.
-        patience: epochs without a rise after which to stop.
-        warmup: epochs in which the learning rate rises, which are no part of these.
-    """
-
-    def __init__(self, model: nn.Module, patience: int, warmup: int) -> None:
-        self.model, self.patience, self.warmup = model, patience, warmup
-        self.best: dict[str, Any] = {}
-
-    def __call__(self, history: list[Epoch]) -> bool:
-        """Return whether to stop; keep the weights of a best epoch."""
-        figures = [epoch["validation_accuracy"] for epoch in history]
-        best = figures.index(max(figures)) + 1
-        if best == len(figures):
-            self.best = copy.deepcopy(self.model.state_dict())
-        return len(figures) - max(best, self.warmup) >= self.patience
 
 
 def _scheduler(

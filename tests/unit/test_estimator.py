@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 import clailearn
-from clailearn import CLaIClassifier, fitting
-from clailearn.fitting import validation_split
+from clailearn import CLaIClassifier
+from clailearn.fitting import calibration_split
 from replication.metrics.classification import expected_calibration_error, top_label
 from support.repository import run_script
 
@@ -154,8 +154,10 @@ def test_references_are_embedded_by_the_weights_that_were_learned(precision: str
 @contextlib.contextmanager
 def float64_as_default() -> Any:
     torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 STATES: dict[str, Callable[[], Any]] = {
@@ -247,21 +249,18 @@ def test_two_classes_have_product_targets_and_the_parzen_loss_its_rule_and_four_
     assert (model.transform(X).shape[1], model.model_.settings["rule"]) == (4, "parzen")
 
 
-def test_groups_and_seed_decide_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = IRIS
-    held_out: list[Any] = []
+def test_the_random_state_decides_what_calibration_holds_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_out = []
 
     def split(*given: Any) -> Any:
-        parts = validation_split(*given)
-        held_out.append((given, parts[1].tolist()))
+        parts = calibration_split(*given)
+        held_out.append(parts[1].tolist())
         return parts
 
-    monkeypatch.setattr(fitting, "validation_split", split)
+    monkeypatch.setattr("clailearn.estimator.calibration_split", split)
     for seed in (0, 1):
-        CLaIClassifier(epochs=1, early_stopping=True, random_state=seed).fit(X, y, groups=np.arange(150) // 3)
-    parts = [rows for (_, _, groups, _), rows in held_out if groups is not None]
-    assert len(parts) == 4  # each fit's own, and that of the part that calibration leaves
-    assert parts[1] != parts[3]
+        CLaIClassifier(epochs=1, random_state=seed).fit(*IRIS)
+    assert held_out[0] != held_out[1]
 
 
 def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
@@ -271,12 +270,6 @@ def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
     np.testing.assert_array_equal(model.predict_proba(rounded), model.predict_proba(rounded.double().numpy()))
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(np.ma.masked_greater(X, 5))
-
-
-@pytest.mark.parametrize("unit", ["M8[D]", "m8[D]"])
-def test_times_are_no_numbers(unit: str) -> None:
-    with pytest.raises(ValueError, match="X holds times"):
-        CLaIClassifier(epochs=1).fit(IRIS[0].astype(int).astype(unit), IRIS[1])
 
 
 def test_too_few_references_are_refused_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,6 +335,7 @@ NO_DEVICES = ("gpu", "meta", *(() if torch.cuda.is_available() else ("cuda",)))
         ({"learning_rate": 1e3}, make_moons(200, random_state=0)[0], r"training diverged: .* rounded by .* lower learning_rate"),
         ({"trunk": CONVOLUTIONAL}, [0.0, 1.0, 2.0, 3.0], r"X has the shape \(4,\), expected \(samples, ...\)"),
         *(({}, pd.DataFrame({"age": [1, 2], "sex": c}), "X holds no numbers in column 'sex'") for c in NOT_NUMBERS),
+        *(({}, IRIS[0].astype(int).astype(unit), "X holds times") for unit in ("M8[D]", "m8[D]")),
         *(({"device": d}, [[0], [1]], f"device is '{d}', where torch cannot compute; expected 'cpu'") for d in NO_DEVICES),
     ],
 )  # fmt: skip

@@ -210,38 +210,16 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
         CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=y)
     with pytest.raises(ValueError, match="calibration: found no split; add samples"):
         CLaIClassifier(calibration=[]).fit(x, y)
-    with pytest.raises(ValueError, match="validation_fraction: The test_size = 1 should be greater"):
-        CLaIClassifier(early_stopping=True, validation_fraction=0.001, calibration=None).fit(x, y)
-    message = r"validation_fraction: .* too few members are: \['rare'\].*, or set calibration"
-    with pytest.raises(ValueError, match=message):
-        CLaIClassifier(early_stopping=True).fit(np.eye(12), ["common"] * 10 + ["rare"] * 2)
+
+
+def test_verbose_prints_a_line_an_epoch(capsys: pytest.CaptureFixture[str]) -> None:
+    for verbose, lines in ((True, 2), (False, 0)):
+        CLaIClassifier(epochs=2, calibration=None, verbose=verbose).fit(X[TRAIN], Y[TRAIN])
+        assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
-def test_early_stopping_waits_after_the_best_epoch_and_after_the_warm_up(
-    groups: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = {"random_state": 0, "calibration": None, "epochs": 200, "n_iter_no_change": 5, "early_stopping": True}
-    model = CLaIClassifier(**settings, verbose=True).fit(X[TRAIN], Y[TRAIN], groups=groups)
-    accuracies = [epoch["validation_accuracy"] for epoch in model.history_]
-    best = accuracies.index(max(accuracies))
-    assert len(accuracies) == max(best + 1, 50) + 5 < 200
-    assert len(model.reference_labels_) == 600
-    assert model.score(X[TEST], Y[TEST]) > 0.85
-    assert len(capsys.readouterr().out.splitlines()) == len(accuracies)
-    CLaIClassifier(epochs=2).fit(X[TRAIN], Y[TRAIN])
-    assert capsys.readouterr().out == ""
-
-
-def test_how_long_early_stopping_waits_does_not_change_the_weights_that_it_keeps() -> None:
-    settings = {"random_state": 0, "calibration": None, "epochs": 200, "early_stopping": True}
-    first, second = (CLaIClassifier(**settings, n_iter_no_change=epochs).fit(X[TRAIN], Y[TRAIN]) for epochs in (6, 8))
-    assert len(second.history_) == len(first.history_) + 2  # the best epoch is the same
-    np.testing.assert_array_equal(first.transform(X[TEST]), second.transform(X[TEST]))
-
-
-@pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
-def test_early_stopping_holds_out_the_share_of_samples_or_of_groups(groups: Any) -> None:
+def test_validation_holds_out_the_share_of_samples_or_of_groups(groups: Any) -> None:
     train, validation = validation_split(0.1, Y[TRAIN], groups, 0)
     assert (len(train), len(validation)) == (540, 60)
     train, validation = validation_split(0.1, Y[TRAIN], np.arange(600) % 3, 0)

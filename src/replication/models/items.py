@@ -14,7 +14,7 @@ from torch import Tensor
 from clailearn.computation import Normalisation
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
-from clailearn.trainer import Items, Samples
+from clailearn.trainer import Items, LazySamples, Samples
 from replication.datasets.prepared import DEVELOPMENT, Prepared, normalisation, require_classes
 from replication.datasets.recordings import CLASSES, draw_patients, hourly_inputs
 from replication.runs.run import RunId
@@ -137,21 +137,6 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals(Samples):
-    """Signals (N, channels, samples) float32 in their own units, standardised per channel with training statistics."""
-
-    def __init__(
-        self, x: NDArray[np.float32], y: NDArray[np.int64], mean: list[float], sd: list[float], device: torch.device
-    ) -> None:
-        super().__init__(x, torch.tensor(y))  # x may be memory-mapped: a batch reads its rows
-        self.device = device
-        self.normalised = Normalisation("signals", mean, sd, device)
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
-        return self.normalised(x), to_device(self.labels[items], self.device)
-
-
 class Recordings(Items):
     """ICU recordings as one table (rows, inputs), a row an hour of a recording.
 
@@ -239,6 +224,7 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
             return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
         if kind == "images":
             return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
-        return Signals(x, y, mean, sd, device)
+        normalised = Normalisation(kind, mean, sd, device)
+        return LazySamples(x, torch.tensor(y), lambda block: normalised(to_device(torch.from_numpy(block), device)))
 
     return Splits(*map(items, Splits._fields))
