@@ -1,4 +1,4 @@
-"""Accidents, some of whose details are drawn: signals to a running workflow or its jobs, a full disk, deleted outputs."""
+"""Accidents, some of whose details are drawn: signals to a running workflow or its jobs, a full disk."""
 
 import os
 import random
@@ -20,6 +20,9 @@ from support.copies import Tree, copy_of_repository, repeatable
 TARGET = "paper_figures/mini/table1.tex"
 """From the raw files of a dataset of images down to a table."""
 FOLDERS = ("results/mini", "paper_figures/mini")
+WHOLE = (*FOLDERS, "logs", ".snakemake")
+PART = ("results/mini/cifar10/cross-entropy", "results/mini/cifar10/evidence", "paper_figures/mini")
+"""What is deleted before an accident, so that there is something to be done: all, or a training and what follows from it."""
 PATIENCE = 600
 """Seconds after which a command counts as hanging."""
 HANGING = 30
@@ -91,23 +94,42 @@ class Chaos:
 
     def accident(self, kind: str) -> None:
         """Let an accident happen."""
-        if self.draw.randrange(2):
-            delete_outputs(self)  # so that there is something to be done
+        for folder in WHOLE if self.draw.randrange(2) else PART:
+            shutil.rmtree(self.tree.path / folder)
         KINDS[kind](self)
         if any((self.tree.path / ".snakemake").glob("locks/*")):  # The next command would refuse and name this remedy.
             self.tree.run("--unlock")
 
     def wait_for_moment(self, running: subprocess.Popen[bytes]) -> None:
         """Wait until some jobs are done, and a moment longer."""
-        jobs, moment = self.draw.randrange(9), self.draw.uniform(0, 2)
+        jobs, moment = self.draw.randrange(4), self.draw.uniform(0, 1)
         while running.poll() is None and self.said.read_bytes().count(b"Finished jobid") < jobs:
             time.sleep(0.01)
         time.sleep(moment)
+        self.refuse_an_end(running)
+
+    def refuse_an_end(self, running: subprocess.Popen[bytes]) -> None:
+        """Fail if the workflow ends before its accident, which would show nothing."""
+        assert running.poll() is None, self.said.read_text(errors="replace")[-6000:]
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
     """Return the processes whose working directory is a folder, by number."""
     return [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(folder.resolve())]
+
+
+def jobs_in(folder: Path) -> list[psutil.Process]:
+    """Return those of them that run a script of a rule."""
+    return [job for job in processes_in(folder) if any(".snakemake/scripts" in part for part in job.cmdline())]
+
+
+def signal_job(chaos: Chaos, running: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Send a signal to a job as soon as there is one."""
+    while True:
+        chaos.refuse_an_end(running)
+        with suppress(psutil.NoSuchProcess, IndexError):  # It has just ended, or there is none yet.
+            chaos.draw.choice(jobs_in(chaos.tree.path)).send_signal(number)
+            return
 
 
 def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
@@ -116,29 +138,20 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
     def happen(chaos: Chaos) -> None:
         running = chaos.start()
         chaos.wait_for_moment(running)
-        if running.poll() is None:
-            if to == "workflow":
-                running.send_signal(number)
-            elif to == "all":
-                os.killpg(running.pid, number)
-            elif jobs := [process for process in processes_in(chaos.tree.path) if process.pid != running.pid]:
-                chaos.draw.choice(jobs).send_signal(number)
-        chaos.end(running, HANGING if number == signal.SIGTERM else PATIENCE)
+        if to == "workflow":
+            running.send_signal(number)
+        elif to == "all":
+            os.killpg(running.pid, number)
+        else:
+            signal_job(chaos, running, number)
+        assert chaos.end(running, HANGING if number == signal.SIGTERM else PATIENCE) != 0
 
     return happen
 
 
 def fill_disk(chaos: Chaos) -> None:
-    """Let the operating system refuse, during a command, to write beyond a few kilobytes or megabytes."""
-    chaos.end(chaos.start(room=chaos.draw.choice((0, 20_000, 200_000, 2_000_000))))
-
-
-def delete_outputs(chaos: Chaos) -> None:
-    """Delete files that jobs have left."""
-    files = sorted(path for folder in FOLDERS for path in (chaos.tree.path / folder).rglob("*") if path.is_file())
-    files = [path for path in files if "raw" not in path.parts and "prepared" not in path.parts]
-    for path in chaos.draw.sample(files, min(len(files), chaos.draw.randint(1, 3))):
-        path.unlink()
+    """Let the operating system refuse, during a command, to write beyond some kilobytes."""
+    assert chaos.end(chaos.start(room=chaos.draw.choice((20_000, 100_000)))) != 0
 
 
 KINDS: dict[str, Callable[[Chaos], None]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chaos import FOLDERS, KINDS, TARGET, Chaos, outcome
+from support.chaos import KINDS, TARGET, Chaos, outcome
 from support.copies import Tree
 
 pytestmark = pytest.mark.chaos
@@ -16,9 +16,6 @@ pytestmark = pytest.mark.chaos
 def test_outputs_are_equal_to_the_byte_after_an_accident(kind: str, undisturbed: Tree, tmp_path: Path) -> None:
     disturbed = Tree(Path(shutil.copytree(undisturbed.path, tmp_path / "copy")))
     chaos = Chaos(disturbed, random.Random(list(KINDS).index(kind)))
-    if chaos.draw.randrange(2):  # half of the kinds begin at the beginning
-        for folder in (*FOLDERS, "logs", ".snakemake"):
-            shutil.rmtree(disturbed.path / folder)
     chaos.accident(kind)
     chaos.give_command()
     expected = outcome(undisturbed)
