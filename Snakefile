@@ -6,7 +6,9 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.19")
-sys.path.insert(0, f"{workflow.current_basedir}/src")  # the library of this repository, whether installed or not
+# The library of this repository, whether installed or not; jobs are processes of their own
+sys.path.insert(0, f"{workflow.current_basedir}/src")
+os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, [sys.path[0], os.environ.get("PYTHONPATH")]))}
 
 from replication.runs.registry import check_place, read_yaml
 from replication.runs.settings import MINIATURE, load_settings, merge
