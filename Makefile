@@ -7,7 +7,7 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all env demo report crate verify test test-all test-chaos lint benchmark docs lock clean help
+.PHONY: all env demo report crate verify test test-all test-chaos lint docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
@@ -47,7 +47,7 @@ else
 $(PACKAGES): envs/requirements.lock
 	@test ! -L .venv || { echo ".venv is a link, and its packages are older than envs/requirements.lock; make empties no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	@$(PYTHON) -c 'import os, re, sys; odd = re.sub(r"[\w./+@%,:=~-]", "", os.getcwd()); odd and sys.exit(f"found {odd[0]!r} in the path {os.getcwd()}; Snakemake cannot call Python there. Move this folder to a path without it")'
-	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}; 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11, 4) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}.{v.micro}; 3.11.4 or newer is needed: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r envs/requirements.lock
 	@touch $@
@@ -80,9 +80,6 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
-
-benchmark: $(INSTALLED) ## measure time and memory of training; nothing else should run on this machine
-	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
 docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html
 	@test ! -L .venv || { echo ".venv is a link; make changes no environment behind a link. Delete the link and give the same command again"; exit 1; }

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, run_cell
+from replication.report.labels import MODEL_OF
 from replication.report.plan import PUBLISHED
 from replication.report.provenance import told
 from replication.report.tables.layout import DASH, Best, Layout
@@ -75,13 +77,19 @@ def pages_by_source() -> dict[Path, Path]:
 
 
 def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
-    """Return a Markdown file without its YAML header, its links as they are from a page. A link to a folder becomes its text."""
+    """Return a Markdown file without its YAML header and badges, its links as they are from a page.
+
+    A link to a folder, or to what GitHub has beside the files, becomes its text.
+    """
     text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"^\[!\[.*\n", "", text, flags=re.MULTILINE)
 
     def link(match: re.Match[str]) -> str:
         target = (source.parent / match[2]).resolve()
-        if target.is_dir() or not target.exists():
-            return match[1] if target.is_dir() else match[0]
+        if target.is_dir() or not target.is_relative_to(ROOT.resolve()):
+            return match[1]
+        if not target.exists():
+            return match[0]
         if target.suffix == ".md" and target.stem.startswith("table"):
             shown = os.path.relpath(ROOT / "docs" / "generated" / "tables" / target.name, page.parent)
             return f"[{match[1]}]({shown})"
@@ -122,7 +130,7 @@ def table(path: Path) -> str:
     evidence = Evidence.found(ROOT / PUBLISHED, descriptions)
     rendered = render(name, runs.declared(name), evidence, "")
     sources = {behind for layout in rendered.layouts for group in layout.groups for behind in group.behind}
-    records = {behind: evidence.runs(behind[0], behind[1:]) for behind in sorted(sources) if behind[1:]}
+    records = {behind: runs_behind(evidence, *behind) for behind in sorted(sources) if behind[1:]}
     parts = [
         html_table(layout, {behind: told(own) for behind, own in records.items() if own}) for layout in rendered.layouts
     ]
@@ -136,6 +144,12 @@ def table(path: Path) -> str:
     if rows:
         lines += ["## Runs", "\n".join(["| data or study | model or cell | runs |", "| --- | --- | --- |", *rows])]
     return "\n\n".join(lines) + "\n"
+
+
+def runs_behind(evidence: Evidence, name: str, *cells: str) -> list[dict[str, Any]]:
+    """Return the runs of models or cells of a name; what a study's cell is compared with may be named by its model."""
+    keys = [(run, run_cell(run)) for run in evidence.runs(name)]
+    return [run for run, cell in keys if {cell, MODEL_OF.get(cell.partition("_")[0])} & {*cells}]
 
 
 def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:

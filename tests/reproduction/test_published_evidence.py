@@ -1,10 +1,9 @@
 """What is tracked in paper_figures/ follows from results/published/, and every number there has its provenance."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -22,18 +21,14 @@ from replication.runs.outputs import declared
 from replication.runs.registry import CLAIMS, FIGURES, TABLES
 from replication.runs.run import RUNS, digest, records_of
 from replication.runs.settings import cell_settings, model_settings
-from support.published import EXPECTED, caption, evidence_for
-from support.repository import PUBLISHED, REAL, REPOSITORY
+from support.published import EXPECTED, VERDICTS, caption, evidence_for
+from support.repository import PUBLISHED, REAL, REPOSITORY, flat
 
 TRACKED = REPOSITORY / "paper_figures"
 NAMES = REAL["datasets"] | REAL["studies"]
 LARGEST_MB = 84
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
-
-
-def tracked_claims() -> list[dict[str, str]]:
-    return list(json.loads((TRACKED / "claims.json").read_text())["claims"])
 
 
 def assert_tracked(name: str, made: Mapping[str, str | bytes]) -> None:
@@ -54,7 +49,7 @@ def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_tracked_figures_follow_from_the_published_evidence(name: str, tmp_path: Path) -> None:
     evidence = evidence_for(name)
-    figure, frame, text, runs = draw(name, evidence, caption(name), tracked_claims())
+    figure, frame, text, runs = draw(name, evidence, caption(name), VERDICTS)
     made: dict[str, str | bytes] = {".csv": csv_text(frame), ".json": sidecar(text, evidence, runs)}
     for suffix in (".pdf", ".png"):
         save(figure, tmp_path / f"figure{suffix}")
@@ -65,7 +60,7 @@ def test_tracked_figures_follow_from_the_published_evidence(name: str, tmp_path:
 def test_tracked_verdicts_follow_from_the_published_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)  # pages name the files of evidence as the workflow does
     claims = judge(evidence_for(CLAIMS, PUBLISHED.relative_to(REPOSITORY)))
-    assert tracked_claims() == claims
+    assert claims == VERDICTS
     assert_tracked("claims", {".csv": csv_text(claims_frame(claims)), ".md": claims_page(claims)})
     for claim in claims:
         assert_tracked(f"claims/{claim['id']}", {".md": claim_page(claim)})
@@ -94,11 +89,6 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
             assert records[run]["data"], run
 
 
-def leaves(settings: Mapping[str, Any], *above: str) -> Iterator[tuple[str, Any]]:
-    for key, value in settings.items():
-        yield from leaves(value, *above, key) if isinstance(value, dict) else [(".".join([*above, key]), value)]
-
-
 @pytest.mark.parametrize(
     "name", [path.parts[-2] for path in sorted(PUBLISHED.glob("*/evidence")) if path.parts[-2] in NAMES]
 )
@@ -106,10 +96,10 @@ def test_published_runs_have_the_settings_that_are_declared(name: str) -> None:
     """So that today's command repeats them. Older records lack keys that came later; precision is the machine's."""
     of_cell = cache(partial(cell_settings if name in REAL["studies"] else model_settings, REAL, name))
     for record in records_of(PUBLISHED / name / "evidence"):
-        now = dict(leaves(of_cell(record["run"].split("/")[1])))
+        now = flat(of_cell(record["run"].split("/")[1]))
         ran = {
             key: value
-            for key, value in leaves(record["settings"])
+            for key, value in flat(record["settings"]).items()
             if key.startswith(("training.", "kernel.", "target."))
         }
         differ = {key: value for key, value in ran.items() if key in now and value != now[key]}
@@ -133,12 +123,12 @@ def test_cards_follow_from_the_records_of_published_models() -> None:
 def test_readme_shows_the_published_results(tmp_path: Path) -> None:
     readme, evidence = (REPOSITORY / "README.md").read_text(), Evidence.found(PUBLISHED, EXPECTED)
     blocks = {
-        "verdicts": lines(tracked_claims(), "paper_figures/claims"),
-        "numbers": f"{headline(evidence)}\n\n{in_short(tracked_claims())}",
+        "verdicts": lines(VERDICTS, "paper_figures/claims"),
+        "numbers": f"{headline(evidence)}\n\n{in_short(VERDICTS)}",
     }
     for name, block in blocks.items():
         assert readme == replace_block(readme, name, block), "run workflow/scripts/fill_pages.py"
     findings = (REPOSITORY / "docs" / "findings.md").read_text()
-    assert findings == replace_block(findings, "short", in_short(tracked_claims())), "likewise"
+    assert findings == replace_block(findings, "short", in_short(VERDICTS)), "likewise"
     save(witnesses(evidence, "pathmnist"), tmp_path / "witnesses.png")
     assert (tmp_path / "witnesses.png").read_bytes() == (TRACKED / "witnesses.png").read_bytes(), "likewise"

@@ -54,7 +54,6 @@ class Handler(BaseHTTPRequestHandler):
 def serving() -> Iterator[Server]:
     """A server on 127.0.0.1 while the block runs."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.daemon_threads = True
         state = Server(f"http://127.0.0.1:{running.server_address[1]}")
         running.state = state  # type: ignore[attr-defined]
         threading.Thread(target=running.serve_forever, daemon=True).start()

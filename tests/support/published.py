@@ -16,6 +16,8 @@ from support.repository import PUBLISHED, REAL, REPOSITORY
 
 EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)
 """All datasets, and what else claims rest on."""
+VERDICTS = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text())["claims"]
+"""The tracked ones."""
 
 
 def copy_evidence(root: Path, *names: str) -> Path:

@@ -35,3 +35,11 @@ def lay(folder: Path, files: Mapping[str, bytes]) -> None:
 def contents(folder: Path) -> dict[str, bytes]:
     """Return all files below a folder by name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def flat(settings: dict, above: str = "") -> dict:
+    """Return settings by dotted key."""
+    result = {}
+    for key, value in settings.items():
+        result |= flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
+    return result

@@ -7,20 +7,30 @@ import shutil
 import socket
 import subprocess
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel")
 CPU_NODE, GPU_NODE = "cpu-node", "gpu-node"
-FIELDS = (
-    "JobID", "Comment", "State", "MinMemory", "TimeLimit", "tres-per-job", "NodeList", "RestartCnt", "StartTime", "EndTime",
-)  # fmt: skip
-"""What squeue tells of a `Job`."""
+FIELDS = {
+    "number": "JobID",
+    "rule": "Comment",  # with the wildcards: rule_<name>_wildcards_<values>
+    "state": "State",
+    "memory": "MinMemory",  # asked for, such as 4000M
+    "limit": "TimeLimit",  # of its time, such as 30:00
+    "gpus": "tres-per-job",  # asked for
+    "node": "NodeList",
+    "restarts": "RestartCnt",
+    "begin": "StartTime",  # of the last start
+    "end": "EndTime",
+}
+"""What squeue tells of a job, by attribute of a `Job`."""
+Job = namedtuple("Job", FIELDS)
 
 # Both nodes are this machine, at different ports. They claim more than it has, so that requests for real data can be met. A job
 # that gets a GPU finds no CUDA. A credential lives 20 s because a job that goes back into the queue waits for so long.
@@ -66,21 +76,6 @@ def missing() -> str | None:
     return None if os.geteuid() == 0 else "slurmd wants to be root"
 
 
-class Job(NamedTuple):
-    """A job as squeue tells of it."""
-
-    number: str
-    rule: str  # with the wildcards: rule_<name>_wildcards_<values>
-    state: str
-    memory: str  # asked for, such as 4000M
-    limit: str  # of its time, such as 30:00
-    gpus: str  # asked for
-    node: str
-    restarts: str
-    begin: str  # of the last start
-    end: str
-
-
 @dataclass
 class Cluster:
     """The running daemons; commands find them by `environment`."""
@@ -103,12 +98,13 @@ class Cluster:
 
     def jobs(self) -> list[Job]:
         """Return all jobs that were ever submitted, by number."""
-        options = ["--states=all", "--sort=i", "--noheader", f"--Format={','.join(f'{name}:|' for name in FIELDS)}"]
+        columns = ",".join(f"{name}:|" for name in FIELDS.values())
+        options = ["--states=all", "--sort=i", "--noheader", f"--Format={columns}"]
         return [Job(*line.split("|")[:-1]) for line in self.command("squeue", *options).splitlines()]
 
-    def last(self, rule: str) -> Job | None:
-        """Return the latest job of a rule and its wildcards."""
-        return next((job for job in reversed(self.jobs()) if job.rule == rule), None)
+    def of(self, rule: str) -> list[Job]:
+        """Return the jobs of a rule and its wildcards, by number."""
+        return [job for job in self.jobs() if job.rule == rule]
 
     def processes(self, job: Job) -> list[int]:
         """Return the processes of all steps of a running job."""

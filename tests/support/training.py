@@ -84,5 +84,5 @@ def recordings(stays: int = 40) -> Prepared:
     x = rng.normal(size=(len(y), 2)).astype(np.float32)
     x[:, 0] += 3 * y
     rows = {"x": x, "y": y, "groups": stay, "patients": stay, "hours": hour.astype(np.float32), "folds": stay % 3 - 1}
-    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"], "label_hours_before": 3}
+    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"]}
     return Prepared(info, {f"{name}_all": values for name, values in rows.items()})

@@ -1,7 +1,6 @@
 """The comparison of this machine's verdicts with the published ones, and the settings and seeds of the afternoon."""
 
 import copy
-import json
 import time
 
 import pytest
@@ -10,9 +9,8 @@ from replication.report.afternoon import DIFFERS, SAME, UNTESTED, WIDER, agreeme
 from replication.report.plan import COSTS, plan_text, tell_hourly
 from replication.runs.registry import CLAIM_TEXTS
 from replication.runs.settings import load_settings, runs_of_model, runs_of_study
+from support.published import VERDICTS
 from support.repository import REAL, REPOSITORY
-
-PUBLISHED = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text())["claims"]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +23,7 @@ PUBLISHED = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text(
     ],
 )
 def test_a_verdict_left_open_is_the_same_where_intervals_cover_the_published_mean(outcome, low, high, expected):
-    claim = next(claim for claim in PUBLISHED if claim["outcome"] == "reproduced")
+    claim = next(claim for claim in VERDICTS if claim["outcome"] == "reproduced")
     assert agreement(claim, claim) == SAME
     judged = next(estimate for estimate in claim["estimates"] if estimate["role"] == "test" and estimate["outcome"])
     left_open = judged | {"outcome": "inconclusive", "low": low, "mean": 0.0, "high": high}
@@ -34,7 +32,7 @@ def test_a_verdict_left_open_is_the_same_where_intervals_cover_the_published_mea
 
 def test_a_verdict_of_parts_or_readings_is_the_same_if_theirs_are():
     for number, kind in (("2", "readings"), ("12", "parts")):
-        claim = next(claim for claim in PUBLISHED if claim["id"] == number)
+        claim = next(claim for claim in VERDICTS if claim["id"] == number)
         own = copy.deepcopy(claim)
         assert agreement(own, claim) == SAME
         first, *_, last = own[kind]
@@ -43,7 +41,7 @@ def test_a_verdict_of_parts_or_readings_is_the_same_if_theirs_are():
 
 
 def test_what_did_not_learn_makes_a_difference_and_missing_data_do_not():
-    claim = next(claim for claim in PUBLISHED if claim["outcome"] == "reproduced")
+    claim = next(claim for claim in VERDICTS if claim["outcome"] == "reproduced")
     own = copy.deepcopy(claim) | {"outcome": "not testable here"}
     assert agreement(own | {"estimates": []}, claim) == UNTESTED
     next(one for one in own["estimates"] if one["role"] == "test")["outcome"] = "not testable under this reading"
@@ -51,7 +49,7 @@ def test_what_did_not_learn_makes_a_difference_and_missing_data_do_not():
 
 
 def test_a_number_that_is_decided_otherwise_makes_a_difference():
-    claim = next(claim for claim in PUBLISHED if claim["id"] == "3a")
+    claim = next(claim for claim in VERDICTS if claim["id"] == "3a")
     own = copy.deepcopy(claim) | {"outcome": "inconclusive"}
     first, second, *_ = [estimate for estimate in own["estimates"] if estimate["role"] == "test"]
     first |= {"outcome": "inconclusive", "low": -1e3, "high": 1e3}
@@ -61,7 +59,7 @@ def test_a_number_that_is_decided_otherwise_makes_a_difference():
 
 
 def test_the_page_has_a_row_a_verdict_and_counts_them():
-    verdicts = compared_verdicts(PUBLISHED, PUBLISHED)
+    verdicts = compared_verdicts(VERDICTS, VERDICTS)
     assert list(verdicts["claim"]) == [number for number, claim in CLAIM_TEXTS["claims"].items() if "states" in claim]
     run = {"run": "cifar10/clai-m/seed0", "seed": 0, "hardware": "a machine", "commit": "0" * 40, "cpu_seconds": 7200}
     text = page(verdicts, [run], synthetic=False)
@@ -98,11 +96,18 @@ def test_hours_that_are_left_are_those_of_this_machine(tmp_path, capsys):
     text = plan_text(tmp_path, settings)
     assert "6 runs are left: 6.0 core-hours on machines like those of the tracked runs." in text
     run = tmp_path / "results/afternoon/cifar10/clai-m/seed0"
-    (run / "run.json").write_text('{"cpu_seconds": 1200}')
+    record = '{"cpu_seconds": 1200, "device": "%s"}'
+    (run / "run.json").write_text(record % "cuda")
     (run / "evaluation.json").write_text('{"cpu_seconds": 600}')
     (run / "metrics.csv").write_text("rule\n")
+    text = plan_text(tmp_path, settings)
+    assert "5 runs are left: 5.0 core-hours on machines like those" in text, "a GPU's hours say nothing"
+    (run / "run.json").write_text(record % "cpu")
     assert "5 runs are left: 2.5 core-hours on this machine." in plan_text(tmp_path, settings)
     end = tell_hourly(tmp_path, settings, seconds=0.01)
-    time.sleep(0.5)
+    said, until = "", time.monotonic() + 60
+    while "5 runs are left: 2.5 core-hours on this machine.\n" not in said:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+        said += capsys.readouterr().err
     end.set()
-    assert "5 runs are left: 2.5 core-hours on this machine.\n" in capsys.readouterr().err

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 MIXTURE: dict[str, Any] = {
     "components": 2, "degrees_of_freedom": 4.0, "variance": 0.999, "regularisation": 1e-4,
-    "samples_per_class": 5000, "iterations": 500, "tolerance": 1e-5, "seed": 0,
+    "samples_per_class": 5000, "seed": 0,
 }  # fmt: skip
 TRAINING = {key: value for key, value in asdict(SETTINGS).items() if key not in ("target", "seed")}
 TRAINING |= {"epochs": 30, "learning_rate": 0.02}

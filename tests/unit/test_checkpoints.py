@@ -83,6 +83,7 @@ def test_asked_to_stop_a_process_says_what_is_saved_and_leaves(
 def test_full_disk_leaves_the_last_state_and_no_fragment(tmp_path: Path, uninterrupted: Whole) -> None:
     running = start("clai-m", tmp_path)
     while not (tmp_path / "checkpoint.pt").exists():
+        assert running.is_alive(), "ended without a checkpoint"
         time.sleep(0.001)
     running.kill()
     running.join()

@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
+from clailearn.errors import InputError
 from replication.metrics.classification import sample_metrics
 from replication.metrics.intervals import (
     SAMPLE_METRICS,
@@ -83,7 +84,7 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
 
 def test_models_without_a_common_seed_are_not_compared() -> None:
     y, runs = three_models()
-    with pytest.raises(ValueError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):
+    with pytest.raises(InputError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):
         compare_models(y, np.arange(240), {"a": runs["good"], "b": {7: runs["bad"][1], 8: runs["bad"][2]}}, draws=2)
 
 

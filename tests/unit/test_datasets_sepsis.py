@@ -45,7 +45,7 @@ def hours_of(stays: list[tuple[int, int]]) -> recordings.Rows:
     ("stays", "fold_of", "message"),
     [
         ([(20, 9), (20, 99)], None, "folds: found 1 patients with a positive hour and 1 without one, expected"),
-        ([(20, 0), (30, 0)], None, "label_hours_before: found none of 'no sepsis' among 50"),
+        ([(20, 0), (30, 0)], None, "cohort: found none of 'no sepsis' among 50"),
         ([(20, 99), (30, 99)], None, "cohort: found none of 'sepsis' among 50"),
         ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'no sepsis' among 40"),
         ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'sepsis' among 40"),
@@ -55,7 +55,7 @@ def hours_of(stays: list[tuple[int, int]]) -> recordings.Rows:
 def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: Any, fold_of: list[int] | None, message: str
 ) -> None:
-    settings = {"title": "MIMIC-IV", "cohort": "sepsis_only", "minimum_onset_hours": 4, "label_hours_before": 6}
+    settings = {"title": "MIMIC-IV", "cohort": "sepsis_only", "minimum_onset_hours": 6}
     settings |= {"folds": 2, "development_share": None, "variables": {"HR": [1, 299]}}
     counts = [(140, "ICU stays in the tables"), (52, "after leaving out stays under 12 hours"), (51, "with an onset")]
     flow = [{"step": step, "n": n, "unit": "stays"} for n, step in counts]

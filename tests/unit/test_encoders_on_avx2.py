@@ -5,13 +5,8 @@ channels than a vector register holds (uxlfoundation/oneDNN#6035), with AVX2 alo
 convolution is wrong where the stride is larger than the width of the input.
 """
 
-import logging
-
 import pytest
-import torch
 
-from replication.models import run
-from replication.models.run import choose_precision
 from support.repository import run_script
 
 TRAIN = """
@@ -73,13 +68,3 @@ for trunk, x in [
 def test_gradients_read_no_memory_that_nothing_wrote_where_a_stride_is_larger_than_a_picture() -> None:
     # The C library then fills memory that it hands out with the byte 0x5a, which is 1.5e16 in bfloat16.
     run_script(SMALLER_THAN_A_STRIDE, MALLOC_PERTURB_="165")
-
-
-@pytest.mark.parametrize(("native", "precision"), [(True, "bfloat16"), (False, "float32")])
-def test_auto_is_bfloat16_only_where_it_is_native_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, native: bool, precision: str
-) -> None:
-    monkeypatch.setattr(run, "has_native_bfloat16", lambda device: native)
-    with caplog.at_level(logging.INFO, logger="replication"):
-        assert choose_precision("auto", torch.device("cpu")) == precision
-    assert f"training.precision auto: {precision}, because this CPU" in caplog.text

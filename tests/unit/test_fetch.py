@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from medmnist import INFO
+from mne.datasets import sleep_physionet
+from torchvision.datasets import CIFAR10
 
 from clailearn.errors import InputError
 from replication.datasets import files, sources
@@ -38,6 +40,7 @@ def row(url: str, checksum: str = sha256(CONTENT), file: str = "toy.npz") -> Row
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server, for a client that does not wait between attempts."""
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving() as state:
         state.files["toy.npz"] = CONTENT
         yield state
@@ -267,16 +270,14 @@ def test_an_archive_has_a_limit_for_a_member_and_in_total(
 
 
 def test_the_sources_agree_with_the_catalogues_of_their_libraries() -> None:
-    mne = pytest.importorskip("mne.datasets.sleep_physionet")
-    with (Path(mne.__file__).parent / "age_records.csv").open() as stream:
+    with (Path(sleep_physionet.__file__).parent / "age_records.csv").open() as stream:
         catalogue = {entry["fname"]: f"sha1:{entry['sha']}" for entry in csv.DictReader(stream)}
     assert {r.file: r.checksum for r in read_sources(SOURCES, "sleepedf")} == catalogue
     (pathmnist,) = read_sources(SOURCES, "pathmnist")
     assert (pathmnist.url, pathmnist.checksum) == (INFO["pathmnist"]["url"], f"md5:{INFO['pathmnist']['MD5']}")
-    cifar = pytest.importorskip("torchvision.datasets").CIFAR10
-    members = [*cifar.train_list, *cifar.test_list, [cifar.meta["filename"], cifar.meta["md5"]]]
+    members = [*CIFAR10.train_list, *CIFAR10.test_list, [CIFAR10.meta["filename"], CIFAR10.meta["md5"]]]
     stated = {r.file: r.checksum for r in read_sources(SOURCES, "cifar10") if not r.url}
-    assert stated == {f"{cifar.base_folder}/{name}": f"md5:{md5}" for name, md5 in members}
+    assert stated == {f"{CIFAR10.base_folder}/{name}": f"md5:{md5}" for name, md5 in members}
 
 
 # Each source from a server

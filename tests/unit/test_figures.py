@@ -1,6 +1,5 @@
 """Figures show their data, say what was not run, carry the miniature mark, and are legible at print size."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,10 @@ from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render, save
 from replication.report.labels import MINI_NOTE
 from replication.runs.registry import CLAIMS, CLAIMS_FIGURE
-from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
-from support.repository import REPOSITORY
+from support.published import PUBLISHED, VERDICTS, copy_evidence, evidence_for, without_models
 
 LINE = 0.03
 """Width of a line (inches), which may lie on the edge of a figure."""
-
-
-VERDICTS = json.loads((REPOSITORY / "paper_figures" / "claims.json").read_text())["claims"]
 
 
 def drawn(name: str, root: Path = PUBLISHED) -> Any:

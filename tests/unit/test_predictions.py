@@ -53,9 +53,6 @@ def test_f1_is_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:
         y = samples.y[samples.rows(run.fold)]
         assert np.array_equal(given.score > 0, kept.score > 0)
         assert kept.calibration == given.calibration
-        for threshold in (0.02, 0.1):  # few samples are as close to it as rounding moves them
-            moved = (given.calibrated > threshold) != (kept.calibrated > threshold)
-            assert moved.sum() <= 1
         before, after = (binary_metrics(y, p.score, p.probability, p.calibrated, threshold=0) for p in (given, kept))
         assert before["f1"] == after["f1"]
         for metric in ("auroc", "auprc", "ece", "ece_calibrated", "ece_positive_rate", "brier", "brier_calibrated"):

@@ -15,7 +15,7 @@ from replication.models import base
 from replication.models.base import create
 from replication.models.embedding import further_views
 from replication.models.items import NO_AUGMENTATION, recording_rows
-from replication.models.run import Run, check_runs, suited
+from replication.models.run import Run, check_runs, choose_precision, suited
 from replication.runs.run import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
@@ -102,6 +102,16 @@ def test_auto_suits_the_number_and_the_size_of_the_images(
     assert found["device"] == "auto"
 
 
+@pytest.mark.parametrize(("native", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_bfloat16_only_where_it_is_native_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, native: bool, precision: str
+) -> None:
+    monkeypatch.setattr("replication.models.run.has_native_bfloat16", lambda device: native)
+    with caplog.at_level("INFO", logger="replication"):
+        assert choose_precision("auto", CPU) == precision
+    assert f"training.precision auto: {precision}, because this CPU" in caplog.text
+
+
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("first")
@@ -139,7 +149,7 @@ def test_a_run_whose_rows_lack_a_class_is_refused(septic: list[int], part: str |
         recording_rows(data, settings, RunId("icu", "clai-m", 0, 1))
 
 
-def test_images_of_all_classes_decide_how_the_convnet_whitens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_of_all_classes_decide_how_the_convnet_whitens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prepared images stand in the order of their classes. Here they are of two colours."""
     monkeypatch.setattr(base, "_IMAGES_TO_WHITEN", 40)
     pixels = np.random.default_rng(0).integers(0, 60, (100, 12, 12, 3), dtype=np.uint8)
@@ -148,12 +158,10 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(tmp_path: Path, mo
     info = {"kind": "images", "classes": ["a", "b"], "normalisation": {"train": statistics, "test": statistics}}
     arrays = {"x_train": pixels, "x_val": 0 * pixels, "x_test": 0 * pixels}
     arrays |= {f"y_{split}": np.arange(100) // 50 for split in ("train", "val", "test")}
-    training = {"epochs": 1, "batch_size": 20, "precision": "float32"}
-    own = {"training": training, "encoder": {"trunk": "convnet", "width": 2}}
-    settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
+    own = {"encoder": {"trunk": "convnet", "width": 2}}
+    settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own)
     run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
-    model = create(run.model)
-    model.fit(run, Checkpoint(tmp_path / "checkpoint.pt", ""))
+    model = create(run.model).start(run)
     images = run.splits.train.batch(torch.arange(100), None)[0]
     responses = torch.nn.functional.conv2d(images, model.network.trunk.whitening).transpose(0, 1).flatten(1)
     assert 0.7 < responses.square().mean(1).max() < 1.5

@@ -123,6 +123,8 @@ def test_what_load_would_refuse_is_not_written(tmp_path: Path) -> None:
     references = model.references._replace(files=["folder/" * 200] * len(model.references.y))
     with pytest.raises(InputError, match="reference_files"):
         replace(model, references=references).save(tmp_path)
+    with pytest.raises(InputError, match=r"found 5000 at settings\.embedding_size, .* 4096\. Nothing was written"):
+        replace(model, settings={**model.settings, "embedding_size": 5000}).save(tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -13,12 +13,9 @@ import yaml
 from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.models.row_classifiers import GradientBoosting
-from replication.runs.outputs import own_evidence
 from replication.runs.registry import MODELS, check_place, read_yaml
 from replication.runs.settings import (
     Settings,
-    cell_settings,
-    cells,
     effective_settings,
     load_settings,
     pass_on,
@@ -26,16 +23,17 @@ from replication.runs.settings import (
     runs_of_study,
     select,
 )
-from support.repository import REAL, REPOSITORY
+from support.repository import MINI, REAL, REPOSITORY
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     breast = {"source": "medmnist", "medmnist_flag": "breastmnist", "path": "mine"}
-    datasets = {"mimic-iv": {"path": "mine"}, "breastmnist": breast}
+    datasets = {"mimic-iv": {"path": "mine", "folds": 9, "variables": {"Pulse": [0, 9]}}, "breastmnist": breast}
     own = {"seeds": [7], "inference": {"mirror": True}, "training": {"epochs": 99}, "datasets": datasets}
     real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, "mini")
     assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
-    assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0], True, None)
+    assert (mini["seeds"], mini["inference"]["mirror"]) == ([0], True)
+    assert mini["datasets"]["mimic-iv"] == MINI["datasets"]["mimic-iv"]
     assert (real["miniature"], mini["miniature"]) == (False, True)
     assert (real["datasets"]["breastmnist"]["path"], mini["datasets"]["breastmnist"]["path"]) == ("mine", None)
     assert effective_settings(mini, "breastmnist", "clai-m")["training"]["epochs"] == 10
@@ -73,7 +71,7 @@ LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),
         ({"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}}, "datasets.cifar10.models: found gp, which need recordings"),
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),
-        ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}}, "minimum_onset_hours: found 4"),
+        ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4}}}, "minimum_onset_hours: 4 is less than the minimum of 6"),
         ({"datasets": {"challenge2019": {"minimum_onset_hours": 7}}}, "minimum_onset_hours: found it for challenge2019"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "folds": 5}}}, "pets.folds: found it for image_folder, which"),
         ({"datasets": {"pets": OWN | {"source": "image_folder", "classes": ["b", "a"]}}}, "pets.classes: found it for image_f"),
@@ -136,12 +134,6 @@ def test_gradient_boosting_learns_from_a_small_table_of_ones_own() -> None:
     assert (model.score_rows(x).argmax(axis=1) == y).mean() > 0.9
 
 
-def test_outputs_of_an_own_dataset_are_rendered_from_all_of_its_evidence() -> None:
-    """The history of models without epochs, too, which has no rows."""
-    files = {Path(file).name for file in own_evidence("results/real", "pets")}
-    assert files == {"dataset.json", "history.csv", "metrics.csv", "reliability.csv", "runs.jsonl", "tsne.csv.gz"}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -175,14 +167,6 @@ def test_a_path_that_a_shell_would_take_apart_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr("sys.executable", python)
     with pytest.raises(InputError, match=rf"in the path {re.escape(python)}, expected none"):
         check_place(str(REPOSITORY))
-
-
-def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:
-    assert cells(REAL, "ablation")["full_zero"] == {"kernel": "full", "target": "zero"}
-    cell = cell_settings(REAL, "ablation", "cosine_product")
-    assert (cell["model"], cell["target"]["multiclass"], cell["threads"]) == ("clai-c", "product", 1)
-    assert (cell["training"]["samples"], cell["training"]["epochs"]) == (10000, 8)
-    assert cell_settings(REAL, "convergence", "full_joint-1-long")["training"]["epochs"] == 810
 
 
 def test_run_reads_its_own_settings_and_no_others() -> None:

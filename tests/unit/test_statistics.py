@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from replication.metrics.intervals import TRAINING_SHARE, holm, interval, replicates, spread
+from replication.metrics.intervals import TRAINING_SHARE, holm, interval, replicates
 from support.repository import REAL
 
 
@@ -19,13 +19,6 @@ def test_folds_are_the_replicates_where_there_are_folds() -> None:
     assert by_fold.tolist() == [2.0, 6.0]
     assert by_seed.tolist() == [3.0, 5.0]
     assert [by_fold.index.name, (2 * by_seed - by_seed).index.name] == ["fold", "seed"]
-
-
-def test_spread_is_the_sample_standard_deviation_and_absent_for_one_value() -> None:
-    assert spread([1.0, 3.0]) == (2.0, pytest.approx(np.sqrt(2)), 2)
-    mean, sd, n = spread([4.0])
-    assert (mean, n) == (4.0, 1)
-    assert np.isnan(sd)
 
 
 def test_interval_over_seeds_is_that_of_a_t_test() -> None:

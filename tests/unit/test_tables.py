@@ -126,7 +126,7 @@ def test_all_tables_compile(datasets: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "tables.tex").write_text(text)
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    if "File `" in done.stdout and "not found" in done.stdout:
+    if re.search(r"File `[^']+\.(sty|cls|def)' not found", done.stdout):
         pytest.skip("a LaTeX package is not installed")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull \\hbox" not in done.stdout
@@ -176,13 +176,6 @@ def test_a_reason_stands_in_the_first_block_that_may_show_its_data(tmp_path: Pat
     assert "CIFAR-10" in of_samples - of_hours
     assert "MIMIC-IV" in of_hours - of_samples
     assert len(rendered("table3", tmp_path / "published").layouts) == 1, "no difference was measured"
-
-
-def test_metrics_of_training_over_folds_have_their_spread(tmp_path: Path) -> None:
-    frame = rendered("supplement/tableS9", copy_evidence(tmp_path / "published", "votes-challenge2019")).frame
-    minutes = frame[(frame["metric"] == "cpu_minutes") & (frame["model"] == "clai-m")]
-    assert minutes["n"].tolist() == [5]
-    assert minutes["sd"].gt(0).all()
 
 
 @pytest.mark.parametrize(("train", "accuracy", "recall"), [([1, 3], 75, 100), ([3, 1], 25, 0), ([1, 1, 2], 60, 60)])

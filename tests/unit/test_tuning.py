@@ -11,7 +11,6 @@ from replication.runs.registry import PREFIX
 from replication.runs.settings import (
     cell_settings,
     cells,
-    chosen_trial,
     dataset_settings,
     load_settings,
     merge,
@@ -20,21 +19,13 @@ from replication.runs.settings import (
     trial_settings,
     trials,
 )
-from support.published import copy_evidence, evidence_for, without_models
-from support.repository import REAL, REPOSITORY
+from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
+from support.repository import REAL, REPOSITORY, flat
 
 SPACE = {
     "training.learning_rate": {"loguniform": [0.001, 0.1]},
     "baselines.student_t_mixture.components": {"choice": [[1], [2, 4]]},
 }
-
-
-def flat(settings: dict, above: str = "") -> dict:
-    """Return settings by dotted key."""
-    result = {}
-    for key, value in settings.items():
-        result |= flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
-    return result
 
 
 def test_trials_repeat_and_stay_inside_their_space() -> None:
@@ -87,11 +78,6 @@ def best_trials() -> pd.DataFrame:
     return table_of_trials(evidence_for("supplement/tableS3"), []).query("chosen == True")
 
 
-def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() -> None:
-    assert [chosen_trial([0.7, best, 0.6], 0.01) for best in (0.705, 0.72)] == [0, 1]
-    assert chosen_trial([0.7, 0.705, 0.705], float("nan")) == 1, "one seed has no error"
-
-
 def test_a_trial_that_is_missing_leaves_the_choice_among_the_others(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path, "tuning-sleepedf-bands")
     without_models(root, ["gradient-boosting_trial1"])
@@ -104,8 +90,9 @@ def test_a_trial_that_is_missing_leaves_the_choice_among_the_others(tmp_path: Pa
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
     best = best_trials().query("study == @tuning").set_index("model")["trial"].to_dict()
-    if not best:
+    if not (PUBLISHED / tuning).exists():
         pytest.skip(f"no evidence of {tuning} is published")
+    assert best
     assert best.keys() <= REAL["tuning"][dataset]["spaces"].keys()  # published trials may be of some models alone
     drawn = {m: trial_settings(REAL, tuning, f"{m}_{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}

@@ -122,13 +122,6 @@ def test_a_substitute_informs_and_never_vetoes_the_papers_own_data(numbers: Numb
     assert list(finding.numbers["role"]) == ["informs", "test"]
 
 
-def test_an_option_of_ours_has_no_say(numbers: Numbers) -> None:
-    add(numbers, "pathmnist", NOT, option="calibrated")
-    assert found(numbers).outcome == UNTESTED
-    add(numbers, "pathmnist", REPRODUCED)
-    assert found(numbers).outcome == REPRODUCED
-
-
 def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(numbers: Numbers) -> None:
     add(numbers, "pathmnist", REPRODUCED, part="ranking")
     finding = found(numbers, "ranking", "calibration")

@@ -36,7 +36,7 @@ def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) ->
     assert len(names) == (published["metric"] != "temperature").sum() > 0, "the temperature needs validation samples"
     exact = numbers["name"].str.contains("accuracy|f1|kappa") & numbers["source"].str.endswith("metrics.csv")
     assert (numbers.loc[exact, "agreement"] == Agreement.EQUAL).all()
-    assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 7 * (4 + 2 * 4), "a pair and two models alone"
+    assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 7 * (6 + 2 * 6), "a pair and two models alone"
     assert "0 of which differ" in summary(numbers)
 
 
@@ -50,6 +50,14 @@ def test_a_changed_score_and_a_model_without_predictions_are_found(folder: Path)
     numbers = verified(folder)
     different = set(numbers.loc[numbers["agreement"] == Agreement.DIFFERS, "name"])
     assert {"clai-m, 0, printed, population, accuracy", "cross-entropy, 0, accuracy"} <= different
+
+
+def test_rows_that_the_published_metrics_have_lost_are_found(folder: Path) -> None:
+    metrics = pd.read_csv(folder / "metrics.csv")
+    metrics[metrics["cell"] != "cross-entropy"].to_csv(folder / "metrics.csv", index=False)
+    lost = verified(folder).query("published == 'missing'")
+    assert set(lost["agreement"]) == {Agreement.DIFFERS}
+    assert lost["name"].str.startswith("cross-entropy, 0, ").any()
 
 
 def test_a_changed_verdict_is_found_and_named() -> None:

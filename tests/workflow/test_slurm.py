@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -22,16 +21,8 @@ FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", 
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 STARTS_SECONDS = 180  # of a job beyond its record
 
-
-@dataclass
-class Submitted:
-    """A tree in which trainings ran on the cluster, and what was seen of them."""
-
-    tree: Tree
-    cluster: Cluster
-
-    def attempts(self, run: str) -> list[Job]:
-        return [job for job in self.cluster.jobs() if job.rule == rule_of(run)]
+Submitted = tuple[Tree, Cluster]
+"""A tree in which trainings ran on the cluster."""
 
 
 def rule_of(run: str) -> str:
@@ -52,7 +43,7 @@ def held(tree: Tree, running: Cluster, run: str) -> Job:
     """The job of a run, stopped in its work once it has a checkpoint."""
     checkpoint = tree.path / "results/mini" / run / "checkpoint.pt"
     running.wait(checkpoint.exists, 600)
-    job = running.last(rule_of(run))
+    job = running.of(rule_of(run))[-1]
     for process in running.processes(job):
         os.kill(process, signal.SIGSTOP)
     return job
@@ -83,7 +74,7 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
         assert snakemake.returncode == 0, said[-20000:]
         somebody.join(1)
         assert not somebody.is_alive()
-        yield Submitted(tree, running)
+        yield tree, running
 
 
 def assert_same_training(tree: Tree, other: Tree, run: str) -> None:
@@ -101,27 +92,29 @@ def log_of(tree: Tree, run: str) -> str:
 
 @pytest.mark.slow
 def test_a_training_runs_to_its_end_on_the_node_with_gpus(submitted: Submitted, miniature: Tree) -> None:
-    (job,) = submitted.attempts(FINISHED)
+    tree, running = submitted
+    (job,) = running.of(rule_of(FINISHED))
     assert (job.state, job.node, job.gpus) == ("COMPLETED", GPU_NODE, "gres:gpu:1")
     assert (job.memory, job.limit) == ("4000M", "30:00")
-    record = json.loads((submitted.tree.path / "results/mini" / FINISHED / "run.json").read_text())
+    record = json.loads((tree.path / "results/mini" / FINISHED / "run.json").read_text())
     elapsed = datetime.fromisoformat(job.end) - datetime.fromisoformat(job.begin)
     assert -1 <= elapsed.total_seconds() - record["wall_seconds"] <= STARTS_SECONDS
-    assert_same_training(submitted.tree, miniature, FINISHED)
+    assert_same_training(tree, miniature, FINISHED)
 
 
 @pytest.mark.slow
 def test_a_cancelled_training_is_retried_with_more_and_resumes(submitted: Submitted, miniature: Tree) -> None:
-    first, second = submitted.attempts(CANCELLED)
+    tree, running = submitted
+    first, second = running.of(rule_of(CANCELLED))
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
     assert (second.memory, second.limit) == ("8000M", "1:00:00")
-    assert "resumed after" in log_of(submitted.tree, CANCELLED)
-    assert_same_training(submitted.tree, miniature, CANCELLED)
+    assert "resumed after" in log_of(tree, CANCELLED)
+    assert_same_training(tree, miniature, CANCELLED)
 
 
 @pytest.mark.slow
 def test_node_that_dies_in_the_middle_of_a_training_is_survived(submitted: Submitted, miniature: Tree) -> None:
-    tree, running = submitted.tree, submitted.cluster
+    tree, running = submitted
     snakemake = submit(tree, running, files_of(ORPHANED))
     job = held(tree, running, ORPHANED)
     running.kill(GPU_NODE)

@@ -2,17 +2,11 @@
 from functools import cache, partial
 from pathlib import Path
 
+from replication.datasets.files import checksum_of
 from replication.datasets.sources import state_of_raw
 from replication.runs import outputs, registry, settings as run_settings
 from replication.runs.registry import CLAI, MODELS, NETWORK_SETTINGS, SPLIT_SETTINGS, fitted_on
-from replication.runs.run import (
-    RunId,
-    failures,
-    file_digest,
-    remove_finished_checkpoints,
-    restore_outputs,
-    write_checksums,
-)
+from replication.runs.run import RunId, failures, remove_finished_checkpoints, restore_outputs, write_checksums
 
 RESULTS, EVIDENCE = config["pathvars"]["results"], config["pathvars"]["evidence"]  # <results> and <evidence>, for code
 PUBLISHED_VERDICTS = f"paper_figures/{registry.CLAIMS}.json"
@@ -55,9 +49,6 @@ TRAINING = library("training", *OF_TRAINING)
 EVALUATION = library("evaluation", *OF_EVALUATION)
 RENDERING = library("rendering", "replication/report", "replication/metrics", "replication/runs")
 VERIFICATION = library("verification", "replication/report", *OF_EVALUATION)
-PACKING = library(
-    "packing", *(f"replication/report/{name}.py" for name in ("cards", "labels", "evidence")), *OF_EVALUATION
-)
 # What every output shows, or may show
 TITLES = [
     f"workflow/config/{name}" for name in ("titles.csv", "models.yaml", "printed_values.csv", "reported_values.csv")
@@ -101,7 +92,12 @@ def embeddings_below(name, run, model):
 
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
-    return lambda wildcards: files_of_models(name, [wildcards.model])(wildcards)[0]
+
+    def file(wildcards):
+        runs = outputs.runs_of_models(config, wildcards.dataset, [wildcards.model])
+        return f"<results>/{min(runs, key=lambda run: (run.seed, run.fold or 0))}/{name}"
+
+    return file
 
 
 def cell_of(wildcards):

@@ -4,13 +4,7 @@
 
 rule make_miniature:
     input:
-        library=library(
-            "miniature",
-            "replication/datasets/miniature",
-            "replication/datasets/mimic_iv",
-            "replication/datasets/band_powers.py",
-            "replication/datasets/sleep_edf.py",
-        ),
+        library=library("miniature", *OF_DATA),
     output:
         table="<results>/raw/{dataset}/sources.csv",
     log:

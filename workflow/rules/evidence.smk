@@ -96,7 +96,7 @@ rule pack_model:
         evaluation=file_of_first_run("evaluation.json"),
         card="workflow/report/model_card.md",
         titles=TITLES,
-        library=PACKING,
+        library=VERIFICATION,
     output:
         weights="<results>/{dataset}/models/{model}/model.safetensors",
         record="<results>/{dataset}/models/{model}/model.json",
@@ -157,12 +157,7 @@ rule check_theory:
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_complexity:
     input:
-        library=library(
-            "schedules",
-            *OF_TRAINING,
-            "replication/experiments/schedules.py",
-            "replication/experiments/algorithms_as_printed.py",
-        ),
+        library=EVALUATION,
     output:
         measured=f"<results>/{registry.BENCHMARK}/evidence/benchmark.csv",
         records=f"<results>/{registry.BENCHMARK}/evidence/runs.jsonl",

@@ -97,8 +97,9 @@ rule compare_verdicts:
         "../../envs/environment.yaml"
     params:
         # Of other evidence the main use would make other ones: those that are there count.
-        published=lambda wildcards, input: None if input.published else file_digest([PUBLISHED_VERDICTS]),
+        published=lambda wildcards, input: None if input.published else checksum_of(Path(PUBLISHED_VERDICTS)),
         root=EVIDENCE,
+        caption="The verdicts of this evidence beside the published ones.",
     message:
         "Compare the verdicts with the published ones."
     script:

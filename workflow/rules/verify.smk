@@ -70,7 +70,7 @@ rule compare_published:
         datasets=shown_in,
         verdicts=lambda wildcards: TRACKED,
         # Another content of them compares again, though no rule makes the tracked ones.
-        content=lambda wildcards: file_digest([TRACKED]) if EVIDENCE.endswith("published") else None,
+        content=lambda wildcards: checksum_of(Path(TRACKED)) if EVIDENCE.endswith("published") else None,
     message:
         "Compare verdicts with those by recomputed evidence, and gather all comparisons."
     script:

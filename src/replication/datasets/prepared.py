@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from clailearn.errors import InputError
 from replication.runs.registry import read_json
-from replication.runs.run import DESCRIPTION, NO_ROOM
+from replication.runs.run import DESCRIPTION
 
 logger = logging.getLogger(__name__)
 
@@ -195,19 +195,13 @@ def _counts(y: Array, classes: Sequence[str], **groups: Array) -> dict[str, Any]
 def writing(folder: Path, origin: Mapping[str, Any]) -> Iterator[Writer]:
     """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
 
-    origin: where the data come from, for `dataset.json`. The block calls `Writer.describe` last. Raises InputError when the
-    disk is full.
+    origin: where the data come from, for `dataset.json`. The block calls `Writer.describe` last.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         building = Path(temporary) / "prepared"
         building.mkdir()
-        try:
-            yield Writer(building, origin)
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
+        yield Writer(building, origin)
         for path in building.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())

@@ -83,11 +83,8 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     The development patients are drawn first, at `development_share` of the patients; the others are in the folds. Raises
     InputError, with the setting to change, when a part has no hour of a class.
     """
-    key, advice = "cohort", "Correct the settings that admit recordings, or provide others."
-    if (rows.y == 1).any() and (hours := settings.get("label_hours_before")) is not None:
-        key, advice = "label_hours_before", f"Every hour left lies within {hours} hours before the onset or after it. "
-        advice += "Lower it, raise `minimum_onset_hours` above it, or set `cohort` to all."
-    require_classes(rows.y, {key: slice(None)}, CLASSES, advice)
+    advice = "Correct the settings that admit recordings, or provide others."
+    require_classes(rows.y, {"cohort": slice(None)}, CLASSES, advice)
     share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
     if share is not None:
         development = draw_patients(rows.patients, rows.y, ~development, share, seed)
@@ -95,10 +92,8 @@ def draw_folds(rows: Rows, settings: Mapping[str, Any], seed: int) -> tuple[Indi
     _, first, recording = np.unique(others.recordings, return_index=True, return_inverse=True)
     positive = positive_recordings(others)[first]
     folds[~development] = patient_folds(others.patients[first], positive, settings["folds"], seed)[recording]
-    for fold in np.unique(folds[~development]):
-        parts = {f"folds: the rows of fold {fold}": folds == fold}
-        parts[f"folds: the rows beside fold {fold}, for training"] = ~development & (folds != fold)
-        require_classes(rows.y, parts, CLASSES, "Lower `folds` or admit more recordings.")
+    parts = {f"folds: the rows of fold {fold}": folds == fold for fold in range(settings["folds"])}
+    require_classes(rows.y, parts, CLASSES, "Lower `folds` or admit more recordings.")
     rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour (seed {seed})"
     if share is not None:
         rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
@@ -234,6 +229,7 @@ def _weighted_mean(values: Floats, starts: Indices, lengths: Indices, weight: np
 NAME = re.compile(r"p(\d{6})\.psv", re.IGNORECASE)
 LABEL, HOUR = "SepsisLabel", "ICULOS"
 LABEL_HOURS_BEFORE = 6
+"""How many hours before the onset the label begins, in MIMIC-IV, too."""
 
 
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:

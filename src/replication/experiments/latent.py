@@ -38,8 +38,8 @@ HOURS_BEFORE, EVENT_HOURS = 12, 4
 """Hours before the event, and of it, that the stay of figure 4 has at least."""
 KEPT_VARIANCE = 0.99
 """Share of the variance of embeddings in the principal components whose tails are measured."""
-FIT_OF_TAILS = {"tolerance": 1e-4, "reg_covar": 1e-3, "max_iter": 500}
-"""How a Student-t distribution is fitted to them, always alike: trials choose how the mixtures of sepsis are."""
+REGULARISATION_OF_TAILS = 1e-3
+"""Of the Student-t distributions that are fitted to them, always alike: trials choose that of the mixtures of sepsis."""
 
 
 @torch.no_grad()
@@ -273,6 +273,8 @@ def degrees_of_freedom(embedded: Embedded, classes: int, most: int, seed: int) -
         condition = min(k, len(embedded.z) - 1)  # or the only one
         z = embedded.z[condition, torch.from_numpy(rows)].double().numpy()
         whitened = PCA(KEPT_VARIANCE, whiten=True, svd_solver="full").fit_transform(z)
-        fitted = fit_one(whitened, k, **FIT_OF_TAILS, n_components=1, df=10.0, fixed_df=False, random_state=seed)
+        fitted = fit_one(
+            whitened, k, reg_covar=REGULARISATION_OF_TAILS, n_components=1, df=10.0, fixed_df=False, random_state=seed
+        )
         found.append(float(fitted.df_[0]))
     return float(stats.gmean(found))

@@ -26,7 +26,7 @@ says; where the spread of seeds is several times that of the samples it covers .
 .94 with five.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -37,10 +37,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtr, stdtrit
 
-from replication.metrics.classification import ECE_BINS, class_probabilities, ranked_classes, top_label
+from clailearn.errors import InputError
+from replication.metrics.classification import ECE_BINS, Floats, class_probabilities, ranked_classes, top_label
 from replication.runs.run import COLUMNS
 
-Floats = NDArray[np.float64]
 LEVEL = 0.95
 """Coverage of all intervals."""
 UNITS = ("seed", "fold", "repetition")
@@ -68,13 +68,6 @@ def replicates(frame: pd.DataFrame) -> pd.Series:
     return frame.dropna(subset=["value"]).groupby(unit)["value"].mean()
 
 
-def spread(values: Iterable[float]) -> tuple[float, float, int]:
-    """Mean, sample standard deviation (nan for fewer than two) and number of `values`."""
-    array = np.asarray(list(values), dtype=float)
-    mean = float(array.mean()) if len(array) else float("nan")
-    return mean, float(array.std(ddof=1)) if len(array) > 1 else float("nan"), len(array)
-
-
 def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
     """Return a metric of a model by seed or fold."""
     return replicates(metrics[(metrics["cell"] == model) & (metrics["metric"] == metric)])
@@ -84,11 +77,6 @@ def minus(own: pd.DataFrame, other: pd.DataFrame, keys: list[str]) -> pd.DataFra
     """Return the metrics `own` with their `value` less that of `other`, in rows with the same `keys`."""
     pairs = own.merge(other[[*keys, "value"]], on=keys, suffixes=("", "_other"))
     return pairs.assign(value=pairs["value"] - pairs["value_other"])
-
-
-def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series:
-    """Return `model` minus `other` by the seeds or folds that both have."""
-    return (values(metrics, model, metric) - values(metrics, other, metric)).dropna()
 
 
 @dataclass(frozen=True)
@@ -122,13 +110,13 @@ def interval(values: pd.Series) -> Interval:
     Raises:
         ValueError: the index of values names no unit.
     """
-    mean, sd, n = spread(values)
+    mean, n = float(values.mean(skipna=False)), len(values)
     unit = str(values.index.name)
     if n and unit not in UNITS:
         raise ValueError(f"the index of {n} values has the name {unit}, expected one of {UNITS}: name it")
     if n < FEWEST:
         return Interval(mean, float("nan"), float("nan"), n)
-    half = float(half_widths(np.array(sd), n, unit))
+    half = float(half_widths(np.array(values.std()), n, unit))
     return Interval(mean, mean - half, mean + half, n)
 
 
@@ -338,12 +326,12 @@ def compare_models(
 
 
 def _pairs(first: Mapping[int, Floats], second: Mapping[int, Floats]) -> list[tuple[Floats, Floats]]:
-    """Return the measurements of two models that are compared with each other, by seed; ValueError without a common one."""
+    """Return the measurements of two models that are compared with each other, by seed; InputError without a common one."""
     if len(first) == 1 or len(second) == 1:
         return [(one, other) for one in first.values() for other in second.values()]
     common = [seed for seed in first if seed in second]
     if not common:
-        raise ValueError(f"found the seeds {sorted(first)} and {sorted(second)}, expected some in common: train these")
+        raise InputError(f"found the seeds {sorted(first)} and {sorted(second)}, expected some in common: train these")
     return [(first[seed], second[seed]) for seed in common]
 
 

@@ -1,6 +1,5 @@
 """What a model is: fitted to the samples of a run, it scores samples. workflow/config/models.yaml lists all of them."""
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,15 +24,11 @@ from replication.models.items import Splits
 from replication.models.run import Run
 from replication.runs.registry import MODELS
 
-logger = logging.getLogger(__name__)
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[Any]
 """Inputs (N, F) of floating-point numbers."""
 
-FEW_STEPS = 100
-"""Steps of a training below which a warning says how to have more."""
 # Two thousand images have 1.9 million patches of 12 values; more would change the filters by less than the seed.
 _IMAGES_TO_WHITEN = 2000
 _BOUNDS = ("lower_bound", "upper_bound")
@@ -173,14 +168,7 @@ class Network(Model):
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
-        training = run.splits.train
         run.check()
-        steps = len(training) // group_size(run.training, len(training)) * run.training.epochs
-        if steps < FEW_STEPS and not run.data.info.get("miniature"):
-            logger.warning(
-                "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "
-                "overrides of %s.", run.id, steps, run.training.epochs, run.id.name,
-            )  # fmt: skip
         history = self.start(run).learn(run, self.validation(run), checkpoint)
         self.module.cpu()
         return history

@@ -25,8 +25,9 @@ from replication.models.base import Floats, Labels, RowClassifier, Rows, log_odd
 logger = logging.getLogger(__name__)
 
 # Imports of scikit-learn are slow, and trainings of networks, which import this module for their read-outs, need few of them.
-# The loosest tolerance at which a mixture still counts as converged.
-_LOOSEST = 1e-2
+# A mixture has converged when its mean log-likelihood changes by less than the tolerance, or at worst by the loosest one.
+_TOLERANCE, _LOOSEST = 1e-4, 1e-2
+_ITERATIONS = 500
 
 
 class Constant(RowClassifier):
@@ -147,8 +148,6 @@ def fit_student_t_mixture(
     variance: float,
     regularisation: float,
     samples_per_class: int,
-    iterations: int,
-    tolerance: float,
     seed: int,
 ) -> Densities:
     """Fit one mixture to each class of embeddings z (N, L); workflow/config/baselines.yaml explains the settings.
@@ -180,30 +179,29 @@ def fit_student_t_mixture(
         mixture = fit_one(
             whitening.transform(z[rows]),
             label,
-            tolerance,
             n_components=min(components, (min(int(count), samples_per_class) - 1) // 3),
             df=degrees_of_freedom,
             reg_covar=regularisation,
-            max_iter=iterations,
             random_state=seed,
         )
         mixtures.append(mixture)
     return Densities(whitening, mixtures, counts / counts.sum())
 
 
-def fit_one(x: Floats, label: int, tolerance: float, **settings: Any) -> Any:
+def fit_one(x: Floats, label: int, **settings: Any) -> Any:
     """Fit an `EMStudentMixture` to embeddings x (N, L) of a class, at a looser tolerance if need be (`fit_student_t_mixture`)."""
     from studenttmixture import EMStudentMixture
 
+    tolerance = _TOLERANCE
     while True:
-        mixture = EMStudentMixture(tol=tolerance, **settings)
+        mixture = EMStudentMixture(tol=tolerance, max_iter=_ITERATIONS, **settings)
         mixture.fit(x)
         if mixture.converged_:
             return mixture
         if tolerance >= _LOOSEST:
             raise InputError(
-                f"the Student-t mixture of class {label} did not converge in {settings['max_iter']} iterations even at a "
-                f"tolerance of {tolerance:g}: raise iterations or regularisation, or use fewer components than "
+                f"the Student-t mixture of class {label} did not converge in {_ITERATIONS} iterations even at a "
+                f"tolerance of {tolerance:g}: raise regularisation, or use fewer components than "
                 f"{settings['n_components']}"
             )
         logger.warning("mixture of class %d not converged at tolerance %g: trying ten times that", label, tolerance)

@@ -15,11 +15,12 @@ from clailearn.encoders import TRUNKS
 from clailearn.errors import InputError
 from clailearn.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
+from replication.datasets.files import checksum_of
 from replication.datasets.prepared import Prepared
 from replication.datasets.recordings import hourly_names
 from replication.models.items import Splits, splits_of
 from replication.runs.registry import MODELS, read_json
-from replication.runs.run import Recorder, RunId, digest, file_digest, use_threads
+from replication.runs.run import Recorder, RunId, digest, use_threads
 from replication.runs.settings import Settings, effective_settings
 
 logger = logging.getLogger("replication")
@@ -189,7 +190,8 @@ class Run:
         It is resumed from only if settings, device, torch and `files` (data, code) are the same.
         """
         made_by = [self.device.type, torch.__version__]
-        fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), *made_by])
+        contents = [checksum_of(Path(file)) for file in files]
+        fingerprint = digest([self.settings, str(self.id), contents, *made_by])
         return Checkpoint(Path(output).with_name("checkpoint.pt"), fingerprint)
 
 

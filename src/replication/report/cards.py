@@ -65,7 +65,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
 
 def _references(record: Mapping[str, Any]) -> str:
     number, population = record["record"]["settings"]["inference"]["references"], sum(record["population"])
-    voting = f"all {population:,}" if number == "all" else f"{number:,} of {population:,}"
+    voting = f"all {population:,}" if number == "all" or number >= population else f"{number:,} of {population:,}"
     return (
         f"In the run, {voting} training samples vote. This model keeps a sample of them, spread evenly over the classes, and "
         "weights each class by its share of the training samples."

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.metrics.intervals import interval, replicates, spread
+from replication.metrics.intervals import interval, replicates
 from replication.report.labels import MAJORITY, MODEL_OF, VARIANT_TITLES, Metric, model_title
 from replication.runs.registry import MODELS, REPOSITORY_DATASETS, read_json
 from replication.runs.run import COLUMNS, RUNS, SAMPLES, RunId, predictions_of, read_records
@@ -32,7 +32,7 @@ SEPSIS_READINGS = {
     "mimic-sixteen-recordings": ("mimic-iv", "many recordings"),
     "sixteen-recordings": ("challenge2019-septic", "many recordings"),
 }
-"""Septic patients with the printed loss over all hours: a recording as a batch, as the paper has it, and the next reading.
+"""Septic patients with the printed loss over all hours: a recording as a batch, as we read section IV-A, and the next reading.
 
 With each the dataset of the same patients that has baselines on hours, and what it is called where it is not the paper's."""
 
@@ -90,41 +90,34 @@ class Evidence:
         expected: by name its "title" and "needs", in the order of tables; of a study its "dataset" and "cells", by the name of
             a cell the variant of each factor; of some datasets "substitute_for", "raw_of" and "class_labels".
         available: names whose evidence may be read, `theory` among them.
-        files: paths that may be read; None: all of these names.
+        files: paths that may be read.
         recomputed: by name and file, frames that stand in place of CSV files.
     """
 
     root: Path
     expected: Mapping[str, Mapping[str, Any]]
     available: frozenset[str]
-    files: frozenset[Path] | None = None
+    files: frozenset[Path]
     recomputed: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
 
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
         """Return everything that lies below `root`."""
-        return cls.of_names(root, expected, frozenset(path.parent.name for path in root.glob("*/evidence")))
+        return cls.of_files(root, expected, root.glob("*/evidence/*"))
 
     @classmethod
-    def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str]) -> "Evidence":
-        """Return the evidence in `files`. What else earlier runs left below `root` is not read."""
+    def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str | Path]) -> "Evidence":
+        """Return the evidence in `files`; of several datasets of the same raw files one alone is expected in vain.
+
+        What else earlier runs left below `root` is not read.
+        """
         paths = frozenset(map(Path, files))
-        return cls.of_names(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
-
-    @classmethod
-    def of_names(
-        cls,
-        root: Path,
-        expected: Mapping[str, Mapping[str, Any]],
-        available: frozenset[str],
-        files: frozenset[Path] | None = None,
-    ) -> "Evidence":
-        """Return the evidence of these names; of several datasets of the same raw files one alone is expected in vain."""
+        available = frozenset(path.parent.parent.name for path in paths)
         lacking = expected.keys() - available
         shown = {
             name: entry for name, entry in expected.items() if name in available or entry.get("raw_of") not in lacking
         }
-        return cls(root, shown, available, files)
+        return cls(root, shown, available, paths)
 
     @property
     def miniature(self) -> bool:
@@ -138,7 +131,7 @@ class Evidence:
             InputError: it is there, and the output that is rendered does not name it.
         """
         path = self.root / name / "evidence" / file
-        if self.files is not None and path not in self.files and path.exists():
+        if self.has(name) and path not in self.files and path.exists():
             raise InputError(f"{path}: outputs.yaml does not name {file} for this output; add it to its `files`")
         return path
 
@@ -269,8 +262,8 @@ def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for key, part in values.dropna(subset="value").groupby(list(by), sort=False, dropna=False):
         own = replicates(part)
-        (mean, sd, n), around = spread(own), interval(own)
-        rows.append((*key, mean, sd, n, around.low, around.high))
+        around = interval(own)
+        rows.append((*key, around.mean, own.std(), around.n, around.low, around.high))
     return pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])
 
 

@@ -11,8 +11,10 @@ MAJORITY = "majority-class"
 MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
 """The models behind the methods that studies call by a kernel; other methods have the model's name."""
 
-TITLED = ("factor", "rule", "shares", "comparison", "variant")
-VALUES = {name: {row["key"]: row["title"] for row in TITLES if row["column"] == name} for name in TITLED}
+VALUES = {
+    name: {row["key"]: row["title"] for row in TITLES if row["column"] == name}
+    for name in ("factor", "rule", "shares", "comparison", "variant")
+}
 """The values of some columns of evidence in the order of tables, with their names there.
 
 Rules and shares are those of `clailearn.inference`; `comparison` is what varies in the benchmark, `variant` its schedule. A

@@ -109,6 +109,8 @@ def _scale(results: Path, finished: Sequence[RunId], mean: Mapping[tuple[str, st
     for run in finished:
         files = [results / str(run) / name for name in ("run.json", "evaluation.json")]
         if files[0].exists() and (run.name, run.cell) in mean:
-            took += sum(hours(read_json(file)) for file in files if file.exists())
-            expected += mean[run.name, run.cell]
+            records = [read_json(file) for file in files if file.exists()]
+            if records[0]["device"] == "cpu":
+                took += sum(map(hours, records))
+                expected += mean[run.name, run.cell]
     return took / expected if expected else None

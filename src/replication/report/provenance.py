@@ -14,7 +14,6 @@ from replication.report.labels import MODEL_OF
 from replication.runs.run import RUNS, RunId, records_of
 
 Record = dict[str, Any]
-Behind = tuple[pd.DataFrame, list[Record]]
 SHOWN = 40
 """Rows of a group that are printed; of a scatter plot there are thousands."""
 
@@ -78,24 +77,21 @@ def told(records: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in parts.items() if values)
 
 
-def trace(frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Record]) -> Iterator[Behind]:
+def trace(
+    frame: pd.DataFrame, content: Mapping[str, Any], records: Sequence[Record]
+) -> Iterator[tuple[pd.DataFrame, list[Record]]]:
     """Yield the rows of an output in groups that rest on the same runs, with the records of these.
 
     frame: the output's CSV. content: the JSON beside it. Dataset and model, or study and cell, tell rows apart, as far as the
-    frame has such columns; a difference rests on the runs of `other`, too. Without a column `dataset`, every row rests on all
-    runs. A claim rests on the files of evidence that it names.
+    frame has such columns; a difference rests on the runs of `other`, too. A claim rests on the files of evidence that it names.
     """
     if "claims" in content:
         for row in frame.index:
             names = {Path(file).parent.parent.name for file in content["claims"][row]["files"]}
             yield frame.loc[[row]], [record for record in records if RunId.parse(record["run"]).name in names]
         return
-    named = owners(frame)
-    if named["name"].isna().all():
-        yield frame, list(records)
-        return
     runs = [(record, RunId.parse(record["run"])) for record in records]
-    for (name, cell, other), rows in named.groupby(["name", "cell", "other"], sort=False, dropna=False):
+    for (name, cell, other), rows in owners(frame).groupby(["name", "cell", "other"], sort=False, dropna=False):
         of = [(record, run.cell, MODEL_OF.get(run.cell.partition("_")[0])) for record, run in runs if run.name == name]
         behind = [
             record for record, own, model in of if not isinstance(cell, str) or own in (cell, other) or model == other

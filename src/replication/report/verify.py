@@ -43,7 +43,8 @@ DIGITS = 1e-5
 """Relative tolerance: evidence and tables have six significant digits."""
 ACROSS_PRECISIONS = 1e-3
 """Tolerance of the accuracy of a published model whose weights, or the computation here, are not in the precision of its run."""
-KEYS, VALUES = ["cell", "model", "other", "seed", "fold", "rule", "shares", "metric"], ["value", "low", "high", "p"]
+KEYS = ["cell", "model", "other", "seed", "fold", "rule", "shares", "metric"]
+VALUES = ["value", "low", "high", "p", "seeds", "samples"]
 """Columns that tell the rows of an evidence file apart, and those that are compared."""
 EXPECTED = ("accuracy", "auroc")
 """Metrics that every run has, by which a run without predictions is found."""
@@ -68,9 +69,13 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     description, published = evidence.description(dataset), evidence.frame(dataset, "metrics.csv")
     classes = len(description["classes"])
     samples = load_samples(evidence.path(dataset, SAMPLES))
+    # In the order of the metrics; then models that these have lost
+    own = evidence.path(dataset, SAMPLES).parent
+    files = sorted(path.stem for path in evidence.files if path.parent == own and path.match(predictions_of("*")))
+    models = dict.fromkeys([*published["cell"], *(file.removeprefix("predictions_") for file in files)])
     runs = {
         RunId.parse(f"{dataset}/{model}/{replicate}"): predictions
-        for model in published["cell"].unique()
+        for model in models
         if (path := evidence.path(dataset, predictions_of(model))).exists()
         for replicate, predictions in load_predictions(path, samples, classes)
     }

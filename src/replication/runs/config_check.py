@@ -39,9 +39,7 @@ SOURCES = {
 }
 """What `source` of a dataset's entry may be, and the `replication.datasets.sources.Source` that reads it."""
 
-OF_STAYS = (
-    "minimum_age", "minimum_hours", "maximum_hours", "minimum_onset_hours", "first_stay_only", "onset", "label_hours_before",
-)  # fmt: skip
+OF_STAYS = ("minimum_age", "minimum_hours", "maximum_hours", "minimum_onset_hours", "first_stay_only", "onset")
 """Settings of a dataset that only MIMIC-IV has."""
 OF_SAMPLES = ("arrays", "cifar10", "feature_table", "image_folder", "medmnist", "sleep_edf")
 UNREAD = {
@@ -154,11 +152,6 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         unread = UNREAD if name in REPOSITORY_DATASETS or config["miniature"] else UNREAD_OF_OWN
         for key in [key for key in entry if entry["source"] in unread.get(key, ()) and entry[key] is not None]:
             yield f"datasets.{name}.{key}: found it for {entry['source']}, which does not read it; remove it"
-        if entry["source"] == "mimic_iv" and (first := entry["minimum_onset_hours"]) < entry["label_hours_before"]:
-            yield (
-                f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
-                f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
-            )
     listed = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
     tunings = config["tuning"].items()
     tuned = {f"tuning.{name}.spaces": (entry.get("dataset", name), entry["spaces"]) for name, entry in tunings}

@@ -44,8 +44,7 @@ _ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")
 
 def runs_of_embedding(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
     """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
-    first = registry.MINIATURE_SEEDS if settings["miniature"] else registry.SEEDS
-    seeds = [seed + settings["seed_base"] for seed in first]
+    seeds = [seed + settings["seed_base"] for seed in registry.SEEDS]
     if name in MODELS:
         return [run for run in runs_of_models(settings, dataset, [name]) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]
@@ -128,9 +127,10 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         files = [result_file(settings, name), "history.csv", RUNS, DESCRIPTION]
         files += [COMPARISONS] if settings["studies"][name].get("predictions") else []
     else:
-        files = [file for file in [*GATHERED, *RECORDS] if files_behind(settings, name, file)]
+        # What is published does not follow the user's settings.
+        files = [file for file in [*GATHERED, *RECORDS] if _published(root) or files_behind(settings, name, file)]
         files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
-        pictured = registry.PICTURED_MODEL in settings["datasets"][name]["models"]
+        pictured = _published(root) or registry.PICTURED_MODEL in settings["datasets"][name]["models"]
         files += ["votes.csv.gz"] if pictured and name in OUTPUTS["supplement/figureS1"]["names"] else []
     return _paths(root, name, files)
 
@@ -139,6 +139,8 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
     """Return the files of test samples and of each model's or cell's predictions below `root`, where they are kept."""
     if not keeps_predictions(settings, name):
         return []
+    if _published(root):
+        return sorted(map(str, Path(root, name, "evidence").glob("*.parquet")))
     models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
     return _paths(root, name, [SAMPLES, *map(predictions_of, models)])
 

@@ -145,7 +145,6 @@ MIXTURES = {"clai-c": "student-t-mixture", "clai-m": "student-t-mixture-m"}
 
 SEEDS = (0, 1, 2)
 """Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
-MINIATURE_SEEDS = (0,)
 UNTRAINED = "untrained"
 INPUTS = "inputs"
 UNTRAINED_MODEL = "clai-m"

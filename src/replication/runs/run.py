@@ -221,14 +221,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def file_digest(paths: list[str]) -> str:
-    """Return the first 16 hexadecimal digits of the SHA-256 of the files' contents, in the order of `paths`."""
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(Path(path).read_bytes())
-    return total.hexdigest()[:16]
-
-
 def write_checksums(path: Path, files: Iterable[Path]) -> str:
     """Write the checksum of each file to `path`, unless it has them; return the path. A new one is as old as the newest file."""
     ordered = sorted(set(files))

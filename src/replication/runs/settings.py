@@ -49,12 +49,15 @@ def load_settings(repository: Path, own: Mapping[str, Any] | None = None, use: s
     """Return the settings of all files, merged with a user's own and checked, and the tunings among the `studies`.
 
     On real data the user's win over everything; text among them becomes what it stands for. Miniature and afternoon are
-    fixtures: their settings win over the user's. Paths to real data reach the afternoon, as does a `run` that leaves datasets
-    out, and not the miniature.
+    fixtures: their settings win over the user's. What these say of the repository's datasets, such as paths, reaches the
+    afternoon, as does a `run` that leaves datasets out, and not the miniature.
 
     use: a key of `USES`.
     """
     own = merge(own or {})
+    # The miniature's data have the form that the repository's files say.
+    if use == "mini" and isinstance(own.get("datasets"), dict):
+        own["datasets"] = {name: e for name, e in own["datasets"].items() if name not in REPOSITORY_DATASETS}
     models = {"variants": {name: {"model": name} for name in MODELS}}
     defaults = [{"miniature": False} | models, *(read_yaml(repository / file) for file in DEFAULTS)]
     fixture = USES[use]
@@ -364,6 +367,8 @@ def chosen_trial(means: Sequence[float], error: float) -> int:
 
     >>> chosen_trial([0.70, 0.72, 0.72], error=0.01), chosen_trial([0.70, 0.705], error=0.01)
     (1, 0)
+    >>> chosen_trial([0.70, 0.705, 0.705], error=float("nan"))  # one seed has no error
+    1
     """
     best = max(means)
     return 0 if means[0] >= best - (0.0 if isnan(error) else error) else list(means).index(best)

@@ -17,7 +17,7 @@ from clailearn.errors import InputError
 from replication.datasets.mimic_iv import sofa, tables
 from replication.datasets.mimic_iv.tables import VITALS, count, executing, texts
 from replication.datasets.prepared import Writer
-from replication.datasets.recordings import Rows, cohort_text, write
+from replication.datasets.recordings import LABEL_HOURS_BEFORE, Rows, cohort_text, write
 from replication.datasets.sources import Raw, Source
 
 logger = logging.getLogger(__name__)
@@ -255,7 +255,7 @@ def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Ro
     columns = ", ".join(f"max(v.value) FILTER (v.variable = '{name}') AS \"{name}\"" for name in names)
     sql = f"""
         SELECT s.subject_id, g.stay_id, g.hour,
-            coalesce(g.hour >= o.onset - {settings["label_hours_before"]}, false) AS y, {columns}
+            coalesce(g.hour >= o.onset - {LABEL_HOURS_BEFORE}, false) AS y, {columns}
         FROM grid g JOIN stays s USING (stay_id) LEFT JOIN onsets o USING (stay_id)
             LEFT JOIN vitals v ON v.stay_id = g.stay_id AND v.hour = g.hour
         WHERE g.hour >= 0 GROUP BY ALL ORDER BY g.stay_id, g.hour
@@ -285,7 +285,7 @@ def prepare(raw: Raw, writer: Writer, settings: Mapping[str, Any], seed: int) ->
             raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
         exclusions += select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
-    hours, words = settings["label_hours_before"], RULES[settings["onset"]].words
+    hours, words = LABEL_HOURS_BEFORE, RULES[settings["onset"]].words
     rule = f"1 from {hours} hours before the onset of sepsis ({words}, time: earliest) to the end of the stay"
     extra = {"label_rule": rule, "label_hours_before": hours, "coverage": covered, "lacking": lacking}
     write(raw, writer, settings, seed, rows, **extra, exclusions=exclusions, flow=flow_of(exclusions))

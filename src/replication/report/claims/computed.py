@@ -25,9 +25,9 @@ from replication.report.claims.numbers import (
     measured,
     title_of,
 )
-from replication.report.claims.readings import MULTICLASS, PAIR, SEPSIS, multiclass, present, septic, table_1
+from replication.report.claims.readings import MULTICLASS, SEPSIS, multiclass, present, septic, table_1
 from replication.report.texts import printed_value
-from replication.runs.registry import BENCHMARK, CLAIM_TEXTS, COMPARED, THEORY
+from replication.runs.registry import BENCHMARK, CLAI, CLAIM_TEXTS, COMPARED, THEORY
 
 SIMULATED = "simulated classes"
 SIGNIFICANCE = 0.05
@@ -42,7 +42,7 @@ BLUE_WITH_SHIPS = (0, 2, 8)
 def against_table1(numbers: Numbers) -> None:
     """Add accuracy and ROC-AUC minus the printed ones; the printed values do not apply to a substitute."""
     evidence = numbers.evidence
-    for one, model, metric in itertools.product(multiclass(numbers.evidence), PAIR, ("accuracy", "roc_auc")):
+    for one, model, metric in itertools.product(multiclass(numbers.evidence), CLAI, ("accuracy", "roc_auc")):
         around, values, files = compared(numbers.evidence, one, metric, [model])
         ours = around or interval(values)
         dataset, title = evidence.dataset_of(one.name), MEASURES[metric]["title"]
@@ -66,7 +66,7 @@ def against_table1(numbers: Numbers) -> None:
 def printed_gaps(numbers: Numbers) -> None:
     """Add the paper's own differences, beside ours."""
     for one, metric in itertools.product(septic(numbers.evidence), ("auroc", "auprc", "f1")):
-        ours, other = (printed_value("table3", model, metric) for model in PAIR)
+        ours, other = (printed_value("table3", model, metric) for model in CLAI)
         quantity = f"{MEASURES[metric]['title']}, CLaI-M minus CLaI-C, as printed"
         numbers.add(one.name, quantity, ours - other, DIFFERENCE, role="beside", data="MIMIC-IV, the paper")
 
@@ -139,12 +139,12 @@ def groups_of_classes(numbers: Numbers) -> None:
     """Add the p-values of the groups of classes that the paper names, in CLaI's embeddings and in others."""
     for dataset in present(numbers.evidence, ["cifar10"]):
         similarity = numbers.evidence.frame(dataset, "similarity.csv")
-        for model in [name for name in (*PAIR, *COMPARED) if name in set(similarity["model"])]:
+        for model in [name for name in (*CLAI, *COMPARED) if name in set(similarity["model"])]:
             matrices: dict[Any, NDArray[np.float64]] = {
                 seed: table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
                 for seed, table in similarity[similarity["model"] == model].groupby("seed")
             }
-            n, role = len(matrices), "test" if model in PAIR else "control"
+            n, role = len(matrices), "test" if model in CLAI else "control"
             of: dict[str, Any] = {"arms": [f"{dataset}/{model}"], "files": [(dataset, "similarity.csv")]}
             of |= {"model": model, "algorithm": "section IV-B"}
             for group, classes in {**CIFAR10_GROUPS, "blue backgrounds with ships": BLUE_WITH_SHIPS}.items():
@@ -168,7 +168,7 @@ def below_images(numbers: Numbers) -> None:
     evidence, readings = numbers.evidence, table_1(numbers.evidence)
     sleep, *also_sleep = evidence.stand_ins("sleepedf")  # raw signal before features
     images = [dataset for dataset in MULTICLASS if dataset != "sleepedf"]
-    for model in [*PAIR, "cross-entropy"]:
+    for model in [*CLAI, "cross-entropy"]:
         known: dict[str, tuple[Interval, list[tuple[str, str]]]] = {}
         for one in readings:
             around, values, files = compared(numbers.evidence, one, "accuracy", [model])
@@ -181,7 +181,7 @@ def below_images(numbers: Numbers) -> None:
         lowest = min(images, key=lambda dataset: known[dataset][0].mean)
         quantity = f"accuracy of {title_of(model)}, minus the lower one on the image datasets"
         for dataset in [sleep, *[other for other in also_sleep if other in known]]:
-            role: Role = "beside" if dataset != sleep else "test" if model in PAIR else "control"
+            role: Role = "beside" if dataset != sleep else "test" if model in CLAI else "control"
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.
             below, files = independent_gap(known[dataset][0], known[lowest][0]), known[dataset][1] + known[lowest][1]
             arms = [f"{dataset}/{model}", f"{lowest}/{model}"]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.metrics.intervals import FEWEST, Interval, half_widths, shared_variance, spread
+from replication.metrics.intervals import FEWEST, Interval, half_widths, shared_variance
 
 MARGIN = 0.01
 """Least difference that matters in accuracy, ROC-AUC, AUPRC, F1, calibration error and loss: 1 percentage point, or 0.01."""
@@ -114,9 +114,7 @@ _POSITIVE = [Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART]
 _WEAKEST_FIRST = [
     Outcome.NOT_REPRODUCED, Outcome.NOT_TESTABLE, Outcome.REACHED, Outcome.INCONCLUSIVE, Outcome.IN_PART, Outcome.REPRODUCED,
 ]  # fmt: skip
-_BEST_FIRST = [
-    Outcome.REPRODUCED, Outcome.REACHED, Outcome.IN_PART, Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE, Outcome.NOT_REPRODUCED,
-]  # fmt: skip
+_BEST_FIRST = [*_POSITIVE, Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE, Outcome.NOT_REPRODUCED]
 
 
 def all_of(outcomes: Iterable[Outcome]) -> Outcome:
@@ -159,7 +157,8 @@ def n_that_decides(values: pd.Series, asked: Hypothesis, *, log: bool = False) -
         values: the replicates at hand, whose index names their unit.
         log: whether they are ratios, whose interval is one on the log scale.
     """
-    mean, sd, n = spread(np.log(values) if log else values)
+    known = np.log(values) if log else values
+    mean, sd, n = known.mean(), known.std(), len(known)
     to_number = np.exp if log else np.positive
     generator, unit = np.random.default_rng(0), str(values.index.name)
     drawn, common = generator.normal(mean, sd, (SIMULATIONS, LARGEST_N)), generator.normal(0, sd, SIMULATIONS)

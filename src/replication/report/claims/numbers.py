@@ -11,11 +11,11 @@ import pandas as pd
 
 from replication.metrics.intervals import Interval, interval, log_interval, over_samples, replicates
 from replication.report.claims.hypothesis import ANY, MARGIN, TOO_MANY, Hypothesis, Kind, Outcome, n_that_decides
-from replication.report.claims.readings import PAIR, Reading, learned, readings_of
+from replication.report.claims.readings import Reading, learned, readings_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.texts import printed_value
-from replication.runs.registry import CLAIM_TEXTS, MIXTURES, MODELS
+from replication.runs.registry import CLAI, CLAIM_TEXTS, MIXTURES, MODELS
 
 Role = Literal["test", "informs", "option", "beside", "control"]
 MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]
@@ -133,7 +133,7 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
     """Yield the tests of a row of claims.yaml, whose lists stand for several."""
     each = row["of"] == EACH
     listed = {key: value if isinstance(value, list) else [value] for key, value in row.items() if value != EACH}
-    lists = listed | {"of": PAIR} if each else listed
+    lists = listed | {"of": CLAI} if each else listed
     for values in itertools.product(*lists.values()):
         test = Test(**dict(zip(lists, values, strict=True)))
         if test.minus == MIXTURE:

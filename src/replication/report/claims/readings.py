@@ -8,13 +8,10 @@ from typing import NamedTuple
 from replication.metrics.intervals import Interval, interval, replicates, values
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, SEPSIS_READINGS, Evidence, run_cell
 from replication.report.texts import printed_value
-from replication.runs.registry import CLAIM_TEXTS
+from replication.runs.registry import CLAI, CLAIM_TEXTS
 
-PAIR = ("clai-m", "clai-c")
-"""The paper's models: kernels that a contributor adds are in none of its claims."""
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
-SEPTIC = "challenge2019-septic"
-SEPSIS = ("mimic-iv", SEPTIC, "challenge2019", *SEPSIS_READINGS)
+SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019", *SEPSIS_READINGS)
 """MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
 TARGETS: Mapping[str, Mapping[str, str]] = CLAIM_TEXTS["targets"]
 VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
@@ -106,13 +103,13 @@ def present(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
     """Return those datasets and substitutes that have runs of a CLaI model, without substitutes of data that have them."""
     known = [dataset for dataset in datasets if dataset in evidence.expected]
     stand_ins = dict.fromkeys(key for dataset in known for key in evidence.stand_ins(dataset))
-    found = [key for key in stand_ins if evidence.runs(key, PAIR)]
+    found = [key for key in stand_ins if evidence.runs(key, CLAI)]
     return [key for key in found if evidence.expected[key].get("substitute_for") not in found]
 
 
 def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
     """Say what the datasets without runs of a CLaI model need; substitutes need nothing where others are at hand."""
-    of_raw = {entry.get("raw_of") for key, entry in evidence.expected.items() if evidence.runs(key, PAIR)}
+    of_raw = {entry.get("raw_of") for key, entry in evidence.expected.items() if evidence.runs(key, CLAI)}
     texts, found = [], {*present(evidence, datasets), *of_raw}
     for dataset in [key for key in datasets if key in evidence.expected and key not in found]:
         if found and "substitute_for" in evidence.expected[dataset]:
@@ -145,14 +142,14 @@ def multiclass(evidence: Evidence) -> list[Reading]:
     """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
     readings = []
     for dataset in present(evidence, MULTICLASS):
-        target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
-        readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
+        target = str(evidence.runs(dataset, CLAI)[0]["settings"]["target"]["multiclass"])
+        readings.append(Reading(dataset, arms_of(dataset, CLAI), target))
     return readings + declared(evidence, "product")
 
 
 def training(evidence: Evidence) -> list[Reading]:
-    """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
-    epochs = printed_value("text", "figure3", "epochs shown")
+    """Return `multiclass` and the runs of 120 epochs; of fewer than section IV-C names, the epochs are an option of ours."""
+    epochs = printed_value("text", "figure3", "epoch named")
     readings = multiclass(evidence) + declared(evidence, "120 epochs")
     lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
     return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
@@ -175,7 +172,7 @@ def sepsis_runs(evidence: Evidence) -> list[Reading]:
     """
     cohorts = {name: arms_of(name, set(map(run_cell, evidence.runs(name)))) for name in present(evidence, SEPSIS)}
     own = {name: cohorts.pop(name) for name in SEPSIS_READINGS if name in cohorts}
-    known = {name: [learned(evidence, arms[model]) for model in PAIR if model in arms] for name, arms in own.items()}
+    known = {name: [learned(evidence, arms[model]) for model in CLAI if model in arms] for name, arms in own.items()}
     both = [name for name, found in known.items() if len(found) == 2 and all(one and one.enough for one in found)]
     paper = [*both, *own][:1]
     readings = []
@@ -185,7 +182,7 @@ def sepsis_runs(evidence: Evidence) -> list[Reading]:
     if "mimic-iv" not in cohorts:
         readings += declared(evidence, "capped hours") + declared(evidence, "whole cohort")
     for name, arms in cohorts.items():
-        trained = [arms[model] for model in PAIR if model in arms]
+        trained = [arms[model] for model in CLAI if model in arms]
         balanced = recorded(evidence, trained, "pair_weighting") != {"none"}
         readings.append(Reading(name, arms, option="balanced loss" if balanced else "whole cohort"))
     return readings
@@ -208,7 +205,7 @@ def runs_of(datasets: Sequence[str], models: Sequence[str]) -> Callable[[Evidenc
     return lambda evidence: [Reading(name, arms_of(name, models)) for name in present(evidence, datasets)]
 
 
-table_1 = runs_of(MULTICLASS, [*PAIR, "cross-entropy"])
+table_1 = runs_of(MULTICLASS, [*CLAI, "cross-entropy"])
 _FOUND: dict[str, Callable[[Evidence], list[Reading]]] = {
     "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
     "signals": sepsis_runs, "voting": runs_of(MULTICLASS, ["clai-m"]),

@@ -166,7 +166,7 @@ def _short(classes: Sequence[str]) -> list[str]:
 def training(evidence: Evidence) -> Drawn:
     """Draw training, mean and sd over seeds: loss with each kernel's floor, loss above it, validation accuracy.
 
-    Each dataset has a column of panels, and so has each target of the study with as many epochs as the paper's figure.
+    Each dataset has a column of panels, and so has each target of the study with as many epochs as section IV-C names.
     """
     columns = _training_columns(evidence)
     if not columns:

@@ -69,8 +69,7 @@ def render(
     if "name" in frame:
         frame = identified(evidence, frame.rename(columns={"model": "cell"}))
     frame = frame.reindex(columns=columns)
-    if judged:  # a few numbers of all evidence
-        shown = set(owners(frame)["name"])
+    if shown := set(owners(frame)["name"].dropna()):  # of the data at hand the caption names these
         entries = evidence.expected.items()
         evidence = replace(evidence, expected={key: e for key, e in entries if key in shown or not evidence.has(key)})
     runs = [] if judged else runs_behind(evidence, frame)

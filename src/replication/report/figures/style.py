@@ -3,7 +3,7 @@
 import logging
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import seaborn as sns
@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MODEL_OF, model_title, models_in_order
-from replication.runs.registry import MODELS
+from replication.runs.registry import MODELS, Entry
 
 # PDF fonts are subset at every save, and each step would be reported.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
@@ -42,16 +42,8 @@ WIDTH = 7.2
 
 # The colours of Okabe and Ito, which models have as well.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
-GREY = "#a0a0a0"
 DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1, 1.6), ":": (1, 1.65)}
 """Line styles of matplotlib as seaborn names them."""
-
-
-class Style(NamedTuple):
-    """How the curve of a model is drawn."""
-
-    colour: str
-    dash: str = "-."
 
 
 Drawn = tuple[Figure, list[pd.DataFrame]]
@@ -116,7 +108,7 @@ def scatter(axes: Axes, points: pd.DataFrame, colour: str | None = None, **optio
     frame_only(axes)
 
 
-def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str, Style], **options: Any) -> None:
+def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str, Entry], **options: Any) -> None:
     """Draw the curve of each model in `styles`: the mean of its rows with one standard deviation on either side.
 
     `options` are those of `seaborn.lineplot`.
@@ -138,18 +130,17 @@ def _unlabel(axes: Axes) -> None:
         axis.set_label_text("", visible=True)
 
 
-def model_styles(models: Iterable[str]) -> dict[str, Style]:
-    """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
+def model_styles(models: Iterable[str]) -> dict[str, Entry]:
+    """Return the entries of models, which have colour and dash, in the order of tables."""
     return {model: model_style(model) for model in models_in_order(models)}
 
 
-def model_style(model: str) -> Style:
-    """Return the style of a model of the registry, or of the one behind a method; a grey one for another model."""
-    model = MODEL_OF.get(model, model)
-    return Style(MODELS[model].colour, MODELS[model].dash) if model in MODELS else Style(GREY)
+def model_style(model: str) -> Entry:
+    """Return the entry of a model of the registry, or of the one behind a method."""
+    return MODELS[MODEL_OF.get(model, model)]
 
 
-def handles(styles: Mapping[str, Style], **options: Any) -> list[Line2D]:
+def handles(styles: Mapping[str, Entry], **options: Any) -> list[Line2D]:
     """Return entries of a legend, one a model."""
     return [
         Line2D([], [], color=style.colour, ls=style.dash, label=model_title(model), **options)

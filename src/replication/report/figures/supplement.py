@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence, printed_reading
 from replication.report.figures import style
-from replication.report.figures.style import BLUE, GREEN, GREY, VERMILION, WIDTH, Drawn
+from replication.report.figures.style import BLUE, GREEN, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.texts import printed_value
 from replication.runs.run import COLUMNS as FILES
@@ -236,7 +236,7 @@ COLOURS = {
     Outcome.NOT_REPRODUCED: VERMILION,
     Outcome.INCONCLUSIVE: "0.25",
     Outcome.DEPENDS: "#a06e00",
-    Outcome.NOT_TESTABLE: GREY,
+    Outcome.NOT_TESTABLE: "#a0a0a0",
 }
 ROW, SMALL = 0.32, 7
 """Height of a row (inches), for two lines of text, and the size of its letters (points)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import gap, interval, values
+from replication.metrics.intervals import interval, values
 from replication.report.evidence import SEPSIS_READINGS, Evidence, identified, in_units, printed_reading, summary
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.tables.layout import Block, Group, Layout, pivot, reasons
@@ -65,7 +65,9 @@ def table1_frame(evidence: Evidence) -> pd.DataFrame:
     compared = compared.dropna(subset="low").rename(columns={"value": "mean", "seeds": "n"})
     alone = compared[compared["other"].isna()]
     # Of several classes, the recall weighted by their support is the accuracy.
-    alone = pd.concat([alone, alone[alone["metric"] == "accuracy"].assign(metric="recall")])
+    several = [name for name in evidence.at_hand() if len(evidence.description(name)["classes"]) > 2]
+    accuracies = alone[(alone["metric"] == "accuracy") & alone["name"].isin(several)]
+    alone = pd.concat([alone, accuracies.assign(metric="recall")])
     rows.update(alone.set_index(KEYS)[["low", "high"]])
     rows = rows.reset_index().merge(paper[["name", "metric", "printed"]], "left")
     rows["printed"] = rows["printed"].where(rows["cell"].isin(CLAI))
@@ -116,7 +118,11 @@ def results_layouts(frame: pd.DataFrame, evidence: Evidence) -> list[Layout]:
 def table2_frame(evidence: Evidence) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
     labels = {key: entry.get("class_labels", []) for key, entry in REPOSITORY_DATASETS.items()}
-    rows = [(key, index, name, CLASS_COLOURS[index]) for key in labels for index, name in enumerate(labels[key])]
+    rows = [
+        (key, index, name, CLASS_COLOURS[index % len(CLASS_COLOURS)])
+        for key in labels
+        for index, name in enumerate(labels[key])
+    ]
     return pd.DataFrame(rows, columns=["dataset", "index", "label", "colour"])
 
 
@@ -149,7 +155,8 @@ def table3_frame(evidence: Evidence) -> pd.DataFrame:
 def _sepsis_gaps(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
     measured = evidence.metrics(name)
     for (model, other), metric in product(SEPSIS_PAIRS, TABLE3_METRICS):
-        around = asdict(interval(gap(measured, metric.key, model, other)))
+        own, theirs = (values(measured, one, metric.key) for one in (model, other))
+        around = asdict(interval((own - theirs).dropna()))
         yield {"name": name, "cell": model, "other": other, "metric": metric.key, **around}
 
 
