@@ -66,11 +66,16 @@ class Chaos:
         Args:
             room: largest size of a file in bytes, as on a disk that is full.
         """
+
+        def before() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+            # What runs in the background of a shell ignores it.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
         with self.said.open("wb") as file:
             return subprocess.Popen(
                 self.tree.command("--cores", "2", *(targets or [TARGET])), cwd=self.tree.path, env=self.tree.environment(),
-                start_new_session=True, stdout=file, stderr=subprocess.STDOUT,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+                start_new_session=True, stdout=file, stderr=subprocess.STDOUT, preexec_fn=before,
             )  # fmt: skip
 
     def end(self, running: subprocess.Popen[bytes], patience: float = PATIENCE) -> int:
