@@ -88,7 +88,8 @@ def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
 
 def votes(evidence: Evidence, images: int | None = None) -> Drawn:
     """Draw a row for each of the first test images: it, the references for its predicted class, and those of other classes."""
-    frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
+    texts = {"label": str, "predicted": str}  # classes may be called by numbers
+    frames = {key: evidence.frame(key, VOTES).astype(texts) for key in evidence.at_hand()}
     frames = {key: of[of["image"].isin(of["image"].unique()[:images])] for key, of in frames.items() if not of.empty}
     if not frames:
         return style.without_data(evidence, "no votes in the evidence")
