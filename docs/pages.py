@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from replication.report.evidence import Evidence, run_cell
-from replication.report.labels import MODEL_OF
+from replication.report.labels import names_of
 from replication.report.plan import PUBLISHED
 from replication.report.provenance import told
 from replication.report.tables.layout import DASH, Best, Layout
@@ -130,7 +129,11 @@ def table(path: Path) -> str:
     evidence = Evidence.found(ROOT / PUBLISHED, descriptions)
     rendered = render(name, runs.declared(name), evidence, "")
     sources = {behind for layout in rendered.layouts for group in layout.groups for behind in group.behind}
-    records = {behind: runs_behind(evidence, *behind) for behind in sorted(sources) if behind[1:]}
+    records = {
+        behind: [run for run in evidence.runs(behind[0]) if names_of(run_cell(run)) & {*behind[1:]}]
+        for behind in sorted(sources)
+        if behind[1:]
+    }
     parts = [
         html_table(layout, {behind: told(own) for behind, own in records.items() if own}) for layout in rendered.layouts
     ]
@@ -144,12 +147,6 @@ def table(path: Path) -> str:
     if rows:
         lines += ["## Runs", "\n".join(["| data or study | model or cell | runs |", "| --- | --- | --- |", *rows])]
     return "\n\n".join(lines) + "\n"
-
-
-def runs_behind(evidence: Evidence, name: str, *cells: str) -> list[dict[str, Any]]:
-    """Return the runs of models or cells of a name; what a study's cell is compared with may be named by its model."""
-    keys = [(run, run_cell(run)) for run in evidence.runs(name)]
-    return [run for run, cell in keys if {cell, MODEL_OF.get(cell.partition("_")[0])} & {*cells}]
 
 
 def html_table(layout: Layout, known: Mapping[tuple[str, ...], str]) -> str:

@@ -66,7 +66,7 @@ def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
     run.settings["encoder"]["trunk"] = "convnet"
     with pytest.raises(InputError, match=r"found images with 2 pixels a side, expected at least 9 for .* convnet"):
         _ = run.inputs
-    with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
+    with pytest.raises(InputError, match=r"pets: found images, expected features or recordings for"):
         create("gradient-boosting").fit(run, None)
 
 

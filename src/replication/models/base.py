@@ -21,7 +21,7 @@ from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
 from clailearn.trainer import Epoch, Figures, Items, Samples, TrainingSettings, precision_context, train
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.items import Splits
-from replication.models.run import Run
+from replication.models.run import Run, refuse_rows
 from replication.runs.registry import MODELS
 
 Floats = NDArray[np.float64]
@@ -62,11 +62,8 @@ class RowClassifier(Model):
     """
 
     def fit(self, run: Run, checkpoint: Checkpoint | None) -> list[Epoch]:
-        if run.embedded is None and (kind := run.data.info["kind"]) not in ("features", "recordings"):
-            raise InputError(
-                f"{run.id}: found {kind}, expected features or recordings for {self.key}. Remove it from the "
-                f"models of {run.id.name}."
-            )
+        if run.embedded is None:
+            refuse_rows(run.id.name, run.data.info["kind"], [self.key])
         blocks = [key.removeprefix("baselines.") for key in MODELS[self.key].reads]
         settings = run.settings["baselines"][blocks[0]] if blocks else {}
         train, val = ((items.x.numpy(), items.labels.numpy()) for items in run.splits[:2])  # type: ignore[attr-defined]

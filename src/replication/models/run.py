@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -195,14 +195,18 @@ class Run:
         return Checkpoint(Path(output).with_name("checkpoint.pt"), fingerprint)
 
 
+def refuse_rows(name: str, kind: str, models: Sequence[str]) -> None:
+    """Raise InputError for models of rows on data of a kind that has none."""
+    if models and kind not in ("features", "recordings"):
+        raise InputError(
+            f"{name}: found {kind}, expected features or recordings for {', '.join(models)}. Change its `models`."
+        )
+
+
 def check_runs(settings: Mapping[str, Any], dataset: str, description: Path) -> None:
     """Raise InputError unless prepared data (`dataset.json`) allow the trainings that a dataset's settings ask for."""
     models, kind = settings["datasets"][dataset]["models"], read_json(description)["kind"]
-    rows = [model for model in models if MODELS[model].of == "rows"]
-    if rows and kind not in ("features", "recordings"):
-        raise InputError(
-            f"{dataset}: found {kind}, expected features or recordings for {', '.join(rows)}. Remove them from its models."
-        )
+    refuse_rows(dataset, kind, [model for model in models if MODELS[model].of == "rows"])
     networks = [model for model in models if MODELS[model].of == "samples"]
     for model in networks[:1]:  # The settings that may not fit are those of all.
         asked = effective_settings(settings, dataset, model)

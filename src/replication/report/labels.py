@@ -11,6 +11,12 @@ MAJORITY = "majority-class"
 MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
 """The models behind the methods that studies call by a kernel; other methods have the model's name."""
 
+
+def names_of(cell: str) -> set[str | None]:
+    """Return the cell of a study, and the model for which it stands if it is called by a kernel."""
+    return {cell, MODEL_OF.get(cell.partition("_")[0])}
+
+
 VALUES = {
     name: {row["key"]: row["title"] for row in TITLES if row["column"] == name}
     for name in ("factor", "rule", "shares", "comparison", "variant")

@@ -10,7 +10,7 @@ import yaml
 
 from clailearn.errors import InputError
 from replication.report.evidence import owners
-from replication.report.labels import MODEL_OF
+from replication.report.labels import names_of
 from replication.runs.run import RUNS, RunId, records_of
 
 Record = dict[str, Any]
@@ -92,10 +92,8 @@ def trace(
         return
     runs = [(record, RunId.parse(record["run"])) for record in records]
     for (name, cell, other), rows in owners(frame).groupby(["name", "cell", "other"], sort=False, dropna=False):
-        of = [(record, run.cell, MODEL_OF.get(run.cell.partition("_")[0])) for record, run in runs if run.name == name]
-        behind = [
-            record for record, own, model in of if not isinstance(cell, str) or own in (cell, other) or model == other
-        ]
+        of = [(record, run.cell) for record, run in runs if run.name == name]
+        behind = [record for record, own in of if not isinstance(cell, str) or own == cell or other in names_of(own)]
         yield frame.loc[rows.index], behind
 
 
